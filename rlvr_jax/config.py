@@ -1,0 +1,276 @@
+"""The settings of a run, one dataclass per layer; every default is written here once.
+
+A recipe is a Python file whose `get_config()` returns a `Config`; flags change single
+fields: `--config.objective.epsilon_high=0.28`, `--config.mesh.shape="(2,4,1)"`.
+Checks that need more than one field live in `rlvr_jax/validate.py`.
+"""
+
+import dataclasses
+import json
+import pathlib
+from typing import Any
+
+
+@dataclasses.dataclass
+class ModelConfig:
+    """Which policy is trained."""
+
+    path: str = ""
+    """A Hugging Face model directory, a .gguf file, or "" for a new small decoder."""
+    hidden_size: int = 128
+    """Width of a new decoder. This and the next five are read only when path is ""."""
+    intermediate_size: int = 384
+    num_layers: int = 4
+    num_heads: int = 4
+    num_kv_heads: int = 2
+    rope_theta: float = 10_000.0
+    dtype: str = "float32"
+    """Of parameters and activations: "float32" or "bfloat16". Log-probs are float32."""
+    remat: str = "layer"
+    """Activations recomputed in the backward pass: "layer" (all but layer inputs),
+    "none" (keep everything: faster, several times the memory)."""
+
+
+@dataclasses.dataclass
+class DataConfig:
+    """Which problems are trained and evaluated on."""
+
+    train: str = "packaged:gsm8k"
+    """packaged:NAME (ships with the project), task:NAME (generated), a .jsonl or
+    .jsonl.gz file, or hub:NAME (a Hugging Face `datasets` name or folder)."""
+    evaluation: str = ""
+    """Same forms; "" evaluates on the held-out part of `train`'s own source."""
+    task_options: str = "{}"
+    """Settings of a generated task, as JSON: '{"max_operand": 20}'."""
+    question_field: str = "question"
+    answer_field: str = "answer"
+    subset: str = ""
+    """Configuration name of a hub: dataset, as "main" of openai/gsm8k."""
+    template: str = "chat"
+    """"chat" (the tokenizer's chat template), "raw" (the question as it stands)."""
+    system_prompt: str = ""
+    question_suffix: str = ""
+    """Added to each question, as an instruction on the form of the answer."""
+    few_shot: int = 0
+    """Solved examples put before a raw question."""
+    max_prompt_tokens: int = 256
+    """A prompt longer than this is an error before step 0, or left out, by `too_long`."""
+    too_long: str = "drop"
+    """"drop" (and report how many) or "error"."""
+    shuffle: bool = True
+    """Order is a function of (seed, epoch); False keeps the file's order."""
+
+
+@dataclasses.dataclass
+class RolloutConfig:
+    """How completions are sampled."""
+
+    num_generations: int = 8
+    """G: completions per prompt."""
+    max_completion_tokens: int = 256
+    temperature: float = 1.0
+    top_p: float = 1.0
+    top_k: int = 0
+    """0 keeps the whole vocabulary."""
+    min_p: float = 0.0
+    stop: tuple[str, ...] = ()
+    """Texts that end a completion, beside the model's own end tokens; each must be one
+    token."""
+
+
+@dataclasses.dataclass
+class RewardConfig:
+    """What a completion is paid for, and how the verifiers run."""
+
+    verifier: str = "math"
+    """For rows that name none: a registered name, or "file.py:function" of your own."""
+    correct: float = 1.0
+    wrong: float = 0.0
+    """+-1 of DAPO: correct=1, wrong=-1."""
+    format: str = ""
+    """A pattern the completion must match to be paid `format_weight`: a registered
+    format ("think", "boxed", "answer_tag") or "" for none."""
+    format_weight: float = 0.0
+    execution: str = "pool"
+    """"pool" (killable processes between two jitted programs) or "callback" (the same
+    pool, called from inside the jitted program)."""
+    workers: int = 0
+    """Verifier processes; 0 takes the number of cores, at most 8."""
+    timeout_s: float = 5.0
+    """Per answer; past it the worker is killed and the verdict is "timeout"."""
+    max_failure_rate: float = 0.2
+    """A run stops when crash + timeout exceed this share of a step's verdicts."""
+    check_references: int = 256
+    """References verified against themselves before step 0; 0 skips the check."""
+
+
+@dataclasses.dataclass
+class Objective:
+    """advantage x ratio level x surrogate x aggregation x KL x masks x entropy.
+
+    `--config.objective=dapo` puts a preset (rlvr_jax/core/presets.py) in place; flags
+    after it change single fields.
+    """
+
+    name: str = "dapo"
+    """The preset that this objective started from; read by reports only."""
+    advantage: str = "group"
+    """"group" (reward - group mean), "rloo" (reward - mean of the others)."""
+    scale_rewards: str = "group"
+    """What centred rewards are divided by: "group" (std of the group), "batch" (std of
+    all centred rewards of the step), "none" (Dr. GRPO)."""
+    std_ddof: int = 0
+    """0: population std, as published; 1: as TRL and verl compute it."""
+    std_epsilon: float = 1e-6
+    ratio_level: str = "token"
+    """"token", or "sequence" (GSPO: geometric mean over the completion)."""
+    surrogate: str = "clip"
+    """Per-token loss from ratio and advantage: "clip" (PPO), "reinforce"."""
+    epsilon_low: float = 0.2
+    epsilon_high: float = 0.28
+    loss_aggregation: str = "token_mean"
+    """"sequence_mean" (GRPO), "token_mean" (DAPO), "constant" (Dr. GRPO),
+    "prompt_mean" (ScaleRL; token mean within a prompt's completions)."""
+    beta: float = 0.0
+    """KL coefficient; 0 loads no reference model."""
+    kl_estimator: str = "k3"
+    """"k1", "k2" or "k3"; ignored at beta 0."""
+    kl_placement: str = "loss"
+    """"loss" (GRPO) or "reward" (PPO-RLHF, RLOO; k1 only belongs here)."""
+    overlong_filter: bool = True
+    """Completions cut at the limit leave the loss; their reward stays in the group."""
+    overlong_buffer_tokens: int = 0
+    """Soft overlong penalty: ramps from 0 at max_completion_tokens - this to
+    -overlong_penalty at the limit; 0 switches it off."""
+    overlong_penalty: float = 1.0
+    entropy_coefficient: float = 0.0
+    """Entropy bonus per token, subtracted from the loss."""
+
+
+@dataclasses.dataclass
+class OptimizerConfig:
+    """AdamW and its schedule."""
+
+    learning_rate: float = 1e-6
+    warmup_steps: int = 0
+    schedule: str = "constant"
+    """After the warm-up: "constant", "linear" or "cosine" down to 0 at the last step."""
+    adam_b1: float = 0.9
+    adam_b2: float = 0.999
+    adam_eps: float = 1e-8
+    weight_decay: float = 0.0
+    max_grad_norm: float = 1.0
+    """Global norm; 0 switches clipping off."""
+
+
+@dataclasses.dataclass
+class BatchConfig:
+    """Sizes of a step, in prompts."""
+
+    prompts_per_step: int = 8
+    minibatches_per_step: int = 1
+    """Optimizer updates per rollout batch; divides prompts_per_step."""
+    epochs_per_step: int = 1
+    """Passes over the rollout batch."""
+    micro_batch_size: int = 0
+    """Completions per forward-backward; changes memory, never the result. Divides
+    num_generations or is a multiple of it; 0 takes a whole minibatch."""
+    logprob_chunk_tokens: int = 128
+    """Positions per chunk of the LM head; changes memory, never the result."""
+
+
+@dataclasses.dataclass
+class WarmupConfig:
+    """A supervised cold start on worked solutions before RL; for new small decoders."""
+
+    steps: int = 0
+    batch_size: int = 64
+    learning_rate: float = 1e-3
+
+
+@dataclasses.dataclass
+class EvaluationConfig:
+    """Held-out problems, sampled before and after training and every few steps."""
+
+    every_steps: int = 0
+    """0: only before and after."""
+    prompts: int = 64
+    num_generations: int = 8
+    """n of the unbiased pass@k, k = 1..n."""
+    temperature: float = 1.0
+    top_p: float = 1.0
+
+
+@dataclasses.dataclass
+class MeshConfig:
+    """Devices as (data, fsdp, tensor); one -1 takes what is left."""
+
+    shape: tuple[int, int, int] = (-1, 1, 1)
+
+
+@dataclasses.dataclass
+class CheckpointConfig:
+    """When the whole state is saved under run_dir/checkpoints."""
+
+    every_steps: int = 10
+    """0: only at the end and on Ctrl-C."""
+    keep: int = 2
+    export: bool = True
+    """At the end, also write the policy as a Hugging Face directory (run_dir/model)."""
+
+
+@dataclasses.dataclass
+class LoggingConfig:
+    """What a run shows and writes."""
+
+    completions_every_steps: int = 10
+    """A table of sampled completions on screen and in completions.jsonl; 0: never."""
+    completions_shown: int = 3
+    tensorboard: bool = True
+    report: bool = True
+    """Write run_dir/report.html at the end."""
+
+
+@dataclasses.dataclass
+class Config:
+    """A whole run."""
+
+    run_dir: str = "runs/default"
+    seed: int = 0
+    """Of data order, sampling and initial parameters."""
+    steps: int = 100
+    model: ModelConfig = dataclasses.field(default_factory=ModelConfig)
+    data: DataConfig = dataclasses.field(default_factory=DataConfig)
+    rollout: RolloutConfig = dataclasses.field(default_factory=RolloutConfig)
+    reward: RewardConfig = dataclasses.field(default_factory=RewardConfig)
+    objective: Objective = dataclasses.field(default_factory=Objective)
+    optimizer: OptimizerConfig = dataclasses.field(default_factory=OptimizerConfig)
+    batch: BatchConfig = dataclasses.field(default_factory=BatchConfig)
+    warmup: WarmupConfig = dataclasses.field(default_factory=WarmupConfig)
+    evaluation: EvaluationConfig = dataclasses.field(default_factory=EvaluationConfig)
+    mesh: MeshConfig = dataclasses.field(default_factory=MeshConfig)
+    checkpoint: CheckpointConfig = dataclasses.field(default_factory=CheckpointConfig)
+    logging: LoggingConfig = dataclasses.field(default_factory=LoggingConfig)
+
+
+def to_dict(config: Config) -> dict[str, Any]:
+    """The settings as nested dictionaries of JSON values (tuples become lists)."""
+    return json.loads(json.dumps(dataclasses.asdict(config)))
+
+
+def save(config: Config, path: pathlib.Path) -> None:
+    """Writes the resolved settings as JSON."""
+    path.write_text(json.dumps(to_dict(config), indent=2) + "\n")
+
+
+def differences(ours: dict[str, Any], saved: dict[str, Any]) -> dict[str, tuple]:
+    """Settings with another value than before: dotted name -> (now, saved)."""
+    found: dict[str, tuple] = {}
+    for key in sorted(ours.keys() | saved.keys()):
+        now, before = ours.get(key), saved.get(key)
+        if isinstance(now, dict) and isinstance(before, dict):
+            inner = differences(now, before)
+            found |= {f"{key}.{name}": pair for name, pair in inner.items()}
+        elif now != before:
+            found[key] = (now, before)
+    return found

@@ -1,0 +1,1 @@
+"""Pure functions of arrays: log-probs, advantages, ratios, losses, aggregation."""

@@ -1,0 +1,1 @@
+"""Problems, their order, tokens."""

@@ -1,0 +1,1 @@
+"""Devices and the sharding of named parameters."""

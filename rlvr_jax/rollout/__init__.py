@@ -1,0 +1,1 @@
+"""Sampling completions and having them verified."""

@@ -1,0 +1,1 @@
+"""The fused step, the loop around it, checkpoints and metrics."""

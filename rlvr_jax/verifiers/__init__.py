@@ -1,0 +1,1 @@
+"""Checkers of completions and the processes that run them. Never imports JAX."""
