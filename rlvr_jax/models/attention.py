@@ -1,0 +1,127 @@
+"""Grouped-query attention over two parts: a prompt shared by a group, and one's own row.
+
+The completions of a group all attend to the same prompt, so its keys and values are
+kept once per prompt, never once per completion.
+"""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+from rlvr_jax.models.architecture import RopeScaling
+
+_MASKED = -1e30  # finite: a row with nothing to attend to stays finite
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class KeyValues:
+    """What queries may attend to: keys, values, and which slots count."""
+
+    keys: Float[Array, "*rows Hkv S K"]
+    values: Float[Array, "*rows Hkv S K"]
+    mask: Bool[Array, "*rows #Q S"]
+
+
+def attention(
+    queries: Float[Array, "P G Q Hkv R K"],
+    own: KeyValues,
+    prompt: KeyValues | None = None,
+) -> Float[Array, "P G Q Hkv R K"]:
+    """softmax(q k / sqrt(K)) v over the union of `prompt` and `own` slots.
+
+    Args:
+      queries: R query heads per key-value head, at Q positions of G rows per prompt.
+      own: keys and values of each row, rows = (P, G).
+      prompt: keys and values shared by a prompt's G rows, rows = (P,).
+
+    Returns:
+      The attended values, in the type of `queries`; scores are float32.
+    """
+    scale = queries.shape[-1] ** -0.5
+    scores = {
+        "own": jnp.einsum(
+            "pgqhrk,pghsk->pghrqs",
+            queries,
+            own.keys,
+            preferred_element_type=jnp.float32,
+        )
+    }
+    masks = {"own": own.mask[:, :, None, None]}
+    if prompt is not None:
+        scores["prompt"] = jnp.einsum(
+            "pgqhrk,phsk->pghrqs",
+            queries,
+            prompt.keys,
+            preferred_element_type=jnp.float32,
+        )
+        masks["prompt"] = prompt.mask[:, None, None, None]
+    scores = {
+        part: jnp.where(masks[part], value * scale, _MASKED)
+        for part, value in scores.items()
+    }
+    # One softmax over both parts without joining them.
+    peak = jax.lax.stop_gradient(
+        jax.tree.reduce(
+            jnp.maximum, [s.max(axis=-1, keepdims=True) for s in scores.values()]
+        )
+    )
+    weights = {part: jnp.exp(value - peak) for part, value in scores.items()}
+    total = sum(w.sum(axis=-1, keepdims=True) for w in weights.values())
+    weights = {part: (w / total).astype(queries.dtype) for part, w in weights.items()}
+    attended = jnp.einsum("pghrqs,pghsk->pgqhrk", weights["own"], own.values)
+    if prompt is not None:
+        attended += jnp.einsum("pghrqs,phsk->pgqhrk", weights["prompt"], prompt.values)
+    return attended
+
+
+def rotary_frequencies(
+    head_dim: int, theta: float, scaling: RopeScaling | None
+) -> tuple[Float[Array, " K/2"], float]:
+    """Angle per position of each rotated pair, and a factor on cos and sin.
+
+    Plain RoPE (https://arxiv.org/abs/2104.09864): theta^(-2i/K). "linear" divides by
+    `factor`; "llama3" divides only the slow pairs, with a smooth passage between; "yarn"
+    (https://arxiv.org/abs/2309.00071) likewise by a ramp over pairs, and scales cos and
+    sin by 0.1 ln(factor) + 1.
+    """
+    pair = jnp.arange(0, head_dim, 2, dtype=jnp.float32)
+    frequencies = 1.0 / theta ** (pair / head_dim)
+    if scaling is None:
+        return frequencies, 1.0
+    slowed = frequencies / scaling.factor
+    if scaling.kind == "linear":
+        return slowed, 1.0
+    if scaling.kind == "llama3":
+        turns = scaling.original_max_positions * frequencies / (2 * jnp.pi)
+        span = scaling.high_freq_factor - scaling.low_freq_factor
+        keep = jnp.clip((turns - scaling.low_freq_factor) / span, 0.0, 1.0)
+        return keep * frequencies + (1 - keep) * slowed, 1.0
+
+    def pair_with_turns(turns: float) -> Float[Array, ""]:
+        ratio = scaling.original_max_positions / (turns * 2 * jnp.pi)
+        return head_dim * jnp.log(ratio) / (2 * jnp.log(theta))
+
+    low = jnp.floor(pair_with_turns(scaling.beta_fast)).clip(0)
+    high = jnp.ceil(pair_with_turns(scaling.beta_slow)).clip(max=head_dim - 1)
+    ramp = (jnp.arange(head_dim // 2) - low) / jnp.maximum(high - low, 1e-3)
+    slow = jnp.clip(ramp, 0.0, 1.0)
+    return slow * slowed + (1 - slow) * frequencies, scaling.attention_factor
+
+
+def rotate(
+    heads: Float[Array, "*rows Q N K"],
+    positions: Int[Array, "*rows Q"],
+    frequencies: Float[Array, " K/2"],
+    factor: float,
+) -> Float[Array, "*rows Q N K"]:
+    """Applies RoPE: pair i is (i, i + K/2), turned by positions * frequencies[i]."""
+    angles = positions[..., None, None].astype(jnp.float32) * frequencies
+    cos, sin = jnp.cos(angles) * factor, jnp.sin(angles) * factor
+    first, second = jnp.split(heads.astype(jnp.float32), 2, axis=-1)
+    turned = jnp.concatenate(
+        [first * cos - second * sin, second * cos + first * sin], axis=-1
+    )
+    return turned.astype(heads.dtype)
