@@ -1,0 +1,48 @@
+"""Rewards for the form of a completion: 1 if it fits, 0 if not; the answer is not read.
+
+These read the whole completion, as the thinking tags are part of the form.
+"""
+
+import re
+
+from rlvr_jax.verifiers import extract
+from rlvr_jax.verifiers.base import Sample, Status, Verdict
+
+_THINK = re.compile(r"\s*<think>(?P<thoughts>.*?)</think>(?P<rest>.*)", re.DOTALL)
+
+
+def think(sample: Sample) -> Verdict:
+    """One <think>...</think> at the very start, then an answer.
+
+    As the format reward of DeepSeek-R1: text before the block, a second block, a tag
+    left open or nothing after it score 0.
+    """
+    match = _THINK.fullmatch(sample.completion)
+    tags = re.findall(r"</?think>", sample.completion)
+    if match is None or len(tags) != 2:
+        return _verdict(False, "not one <think>...</think> block at the start")
+    if not match["rest"].strip():
+        return _verdict(False, "nothing after </think>")
+    return _verdict(True, "one thinking block, then an answer")
+
+
+def boxed(sample: Sample) -> Verdict:
+    r"""Exactly one \boxed{...} with something inside, after any thinking block."""
+    boxes = extract.boxes(sample.completion.rpartition("</think>")[2])
+    fits = len(boxes) == 1 and bool(boxes[0].text.strip())
+    return _verdict(fits, f"{len(boxes)} boxes")
+
+
+def answer_tag(sample: Sample) -> Verdict:
+    """Exactly one <answer>...</answer> with something inside, ending the completion."""
+    tags = re.findall(r"</?answer>", sample.completion)
+    match = re.search(r"<answer>(.*?)</answer>\s*$", sample.completion, re.DOTALL)
+    fits = tags == ["<answer>", "</answer>"] and bool(match and match[1].strip())
+    return _verdict(fits, f"{len(tags)} answer tags")
+
+
+think.reads = boxed.reads = answer_tag.reads = "completion"  # type: ignore[attr-defined]
+
+
+def _verdict(fits: bool, detail: str) -> Verdict:
+    return Verdict(Status.CORRECT if fits else Status.WRONG, float(fits), detail)

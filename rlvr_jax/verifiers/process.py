@@ -1,0 +1,158 @@
+"""One worker process as the pool sees it: start, ask, kill."""
+
+import contextlib
+import os
+import pathlib
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import uuid
+from typing import Any
+
+from rlvr_jax.verifiers import protocol
+
+_WORKER = "rlvr_jax.verifiers.worker"
+_MARK = "RLVR_JAX_VERIFIER"
+_SINGLE_THREADED = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+
+
+class StartError(RuntimeError):
+    """A worker could not be started; the message holds what it wrote."""
+
+
+class WorkerProcess:
+    """A started worker. It dies with the thread that started it, so that thread must
+    live as long as the worker is wanted."""
+
+    command = (sys.executable, "-P", "-m", _WORKER)
+
+    def __init__(self, directory: str, memory_limit_mb: int, start_timeout_s: float):
+        """Starts the process and waits until it serves.
+
+        Args:
+          directory: where it runs; relative names of users' files start there.
+          memory_limit_mb: its address space.
+          start_timeout_s: how long it may take.
+
+        Raises:
+          StartError: it died or did not answer in time.
+        """
+        self.loaded: dict[str, dict[str, Any]] = {}
+        self._requests = 0
+        self._mark = uuid.uuid4().hex
+        self._connection, theirs = socket.socketpair()
+        read_end, self._lifeline = os.pipe()
+        with tempfile.TemporaryFile() as stderr:
+            try:
+                self._process = subprocess.Popen(
+                    [*self.command, str(read_end)],
+                    stdin=theirs.fileno(),
+                    stdout=subprocess.DEVNULL,
+                    stderr=stderr,
+                    pass_fds=(read_end,),
+                    cwd=directory,
+                    env=_environment(self._mark),
+                    start_new_session=True,
+                )
+            except OSError as error:
+                self._close()
+                raise StartError(f"cannot start {sys.executable}: {error}") from error
+            finally:
+                theirs.close()
+                os.close(read_end)
+            self._shake_hands(memory_limit_mb, start_timeout_s, stderr)
+
+    def _shake_hands(self, memory_limit_mb: int, timeout_s: float, stderr: Any) -> None:
+        deadline = time.monotonic() + timeout_s
+        settings = {"parent": os.getpid(), "memory_limit_mb": memory_limit_mb}
+        try:
+            protocol.send(self._connection, settings, deadline)
+            protocol.receive(self._connection, deadline)
+        except (protocol.Closed, TimeoutError) as error:
+            late = isinstance(error, TimeoutError)
+            how = f"said nothing for {timeout_s:g} s" if late else self.ending()
+            self.kill()
+            stderr.seek(0)
+            wrote = stderr.read()[-2000:].decode(errors="replace").strip()
+            raise StartError(f"{how}. It wrote: {wrote or 'nothing'}") from error
+
+    @property
+    def pid(self) -> int:
+        """The process id."""
+        return self._process.pid
+
+    def ask(self, request: dict[str, Any], timeout_s: float) -> dict[str, Any]:
+        """Sends a request and waits for its answer.
+
+        Raises:
+          TimeoutError: no answer within `timeout_s`; the worker must be killed.
+          protocol.Closed: the worker is gone or wrote nonsense; the same.
+        """
+        deadline = time.monotonic() + timeout_s
+        self._requests += 1
+        protocol.send(self._connection, request | {"id": self._requests}, deadline)
+        answer = protocol.receive(self._connection, deadline)
+        if answer.get("id") != self._requests:
+            raise protocol.Closed("an answer to another request")
+        return answer
+
+    def ending(self) -> str:
+        """How the process ended, in words."""
+        try:
+            code = self._process.wait(1.0)
+        except subprocess.TimeoutExpired:
+            return "the worker closed its connection"
+        if code >= 0:
+            return f"the worker exited with code {code}"
+        return f"the worker was killed by {signal.Signals(-code).name}"
+
+    def interrupt(self) -> None:
+        """Kills the worker's process group; `kill` must still follow."""
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+
+    def kill(self) -> None:
+        """Ends the worker and everything it started, also what left its group."""
+        self.interrupt()
+        self._process.wait()
+        _kill_marked(self._mark)
+        self._close()
+
+    def _close(self) -> None:
+        self._connection.close()
+        with contextlib.suppress(OSError):
+            os.close(self._lifeline)
+
+
+def _environment(mark: str) -> dict[str, str]:
+    """The trainer's environment and import path, one thread, no accelerator."""
+    environment = dict(os.environ)
+    environment |= dict.fromkeys(_SINGLE_THREADED, "1")
+    environment["PYTHONPATH"] = os.pathsep.join(
+        path or os.getcwd() for path in sys.path
+    )
+    environment["JAX_PLATFORMS"] = "cpu"
+    environment[_MARK] = mark
+    return environment
+
+
+def _kill_marked(mark: str, rounds: int = 20) -> None:
+    """Kills processes that carry the worker's mark in their environment.
+
+    A verifier's child may have moved to a group of its own and lost its parent; the
+    environment it was born with still names the worker.
+    """
+    needle = f"{_MARK}={mark}".encode()
+    for _ in range(rounds):
+        found = False
+        for entry in pathlib.Path("/proc").glob("[0-9]*/environ"):
+            with contextlib.suppress(OSError):
+                if needle in entry.read_bytes():
+                    os.kill(int(entry.parent.name), signal.SIGKILL)
+                    found = True
+        if not found:
+            return
+        time.sleep(0.01)
