@@ -54,7 +54,7 @@ class DataConfig:
     few_shot: int = 0
     """Solved examples put before a raw question."""
     max_prompt_tokens: int = 256
-    """A prompt longer than this is an error before step 0, or left out, by `too_long`."""
+    """A longer prompt is left out or an error before step 0, by `too_long`."""
     too_long: str = "drop"
     """"drop" (and report how many) or "error"."""
     shuffle: bool = True
@@ -154,7 +154,7 @@ class OptimizerConfig:
     learning_rate: float = 1e-6
     warmup_steps: int = 0
     schedule: str = "constant"
-    """After the warm-up: "constant", "linear" or "cosine" down to 0 at the last step."""
+    """After the warm-up: "constant", or "linear" or "cosine" down to 0 at the end."""
     adam_b1: float = 0.9
     adam_b2: float = 0.999
     adam_eps: float = 1e-8

@@ -24,6 +24,7 @@ class Ratio:
     denominator: Float[Array, ""]
 
     def __add__(self, other: "Ratio") -> "Ratio":
+        """Adds the parts, as when micro-batches are summed."""
         return Ratio(
             self.numerator + other.numerator, self.denominator + other.denominator
         )

@@ -1,4 +1,4 @@
-"""Grouped-query attention over two parts: a prompt shared by a group, and one's own row.
+"""Grouped-query attention over a prompt shared by a group and a row of one's own.
 
 The completions of a group all attend to the same prompt, so its keys and values are
 kept once per prompt, never once per completion.
@@ -83,9 +83,9 @@ def rotary_frequencies(
     """Angle per position of each rotated pair, and a factor on cos and sin.
 
     Plain RoPE (https://arxiv.org/abs/2104.09864): theta^(-2i/K). "linear" divides by
-    `factor`; "llama3" divides only the slow pairs, with a smooth passage between; "yarn"
-    (https://arxiv.org/abs/2309.00071) likewise by a ramp over pairs, and scales cos and
-    sin by 0.1 ln(factor) + 1.
+    `factor`; "llama3" divides only the slow pairs, with a smooth passage between;
+    "yarn" (https://arxiv.org/abs/2309.00071) does so by a ramp over pairs, and scales
+    cos and sin by `attention_factor`, 0.1 ln(factor) + 1 unless given.
     """
     pair = jnp.arange(0, head_dim, 2, dtype=jnp.float32)
     frequencies = 1.0 / theta ** (pair / head_dim)

@@ -181,7 +181,7 @@ class Decoder(nnx.Module):
         return self._norm(hidden[:, :, 0], self.final_norm[...]), cache
 
     def _block(self, hidden, weights, positions, attend):
-        """One layer on [P, G, Q, D]; also returns its keys and values, [P, G, Hkv, Q, K]."""
+        """One layer on [P, G, Q, D]; also its keys and values, [P, G, Hkv, Q, K]."""
         arch = self.architecture
         frequencies, factor = rotary_frequencies(
             arch.head_dim, arch.rope_theta, arch.rope_scaling
