@@ -1,0 +1,217 @@
+"""One row of a data file becomes one `Problem`, or an error that names the line."""
+
+import dataclasses
+import gzip
+import json
+import pathlib
+import re
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from rlvr_jax import config as config_lib
+
+_CALCULATOR_MARK = re.compile(r"<<[^<>\n]*>>")
+_FINAL_ANSWER = re.compile(r"(?:^|\n)####[ \t]*(\S[^\n]*?)\s*\Z")
+_THOUSANDS_COMMA = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
+_KNOWN_FIELDS = ("id", "verifier", "meta")
+
+
+@dataclasses.dataclass(frozen=True)
+class Problem:
+    """A question whose answer a verifier can check."""
+
+    id: str
+    """Unique within its source; names the problem in logs."""
+    question: str
+    answer: Any
+    """The reference, in the form that the verifier reads: a string for "math", a
+    {"target", "numbers"} for "countdown", None where meta says it all (IFEval)."""
+    verifier: str
+    meta: dict[str, Any]
+    """Whatever else the row holds. "solution": a worked solution whose end is the
+    answer in a form the verifier extracts. "domain": which source it comes from."""
+
+
+def row_to_problem(
+    row: Any, *, data: config_lib.DataConfig, default_id: str, default_verifier: str
+) -> Problem:
+    """Reads one row, {"question", "answer", "id"?, "verifier"?, "meta"?, ...}.
+
+    Fields of any other name join `meta`. An answer in GSM8K's own form ("... #### 72")
+    is split: what follows the marks is the answer, all of it the solution.
+
+    Args:
+      row: what one line of JSON holds.
+      data: names the fields (`question_field`, `answer_field`; a dot goes into a
+        nested object, "reward_model.ground_truth").
+      default_id: for a row without "id".
+      default_verifier: for a row without "verifier".
+
+    Returns:
+      The problem.
+
+    Raises:
+      ValueError: a field is missing, empty or of the wrong type. The message says
+        which; the caller puts file and line before it.
+    """
+    if not isinstance(row, Mapping):
+        raise ValueError(
+            f"needs one JSON object a line, got {_kind(row)}; write "
+            '{"question": "...", "answer": "..."}'
+        )
+    question = _question_text(_field(row, data.question_field, "data.question_field"))
+    answer = _field(row, data.answer_field, "data.answer_field")
+    if isinstance(answer, str) and not answer.strip():
+        raise ValueError(f"field {data.answer_field!r} is empty; every row needs one")
+    meta = row.get("meta")
+    if meta is not None and not isinstance(meta, Mapping):
+        raise ValueError(f"field 'meta' needs a JSON object, got {_kind(meta)}")
+    used = {data.question_field, data.answer_field, *_KNOWN_FIELDS}
+    meta = {k: v for k, v in row.items() if k not in used} | dict(meta or {})
+    answer, meta = _split_gsm8k(answer, meta)
+    verifier = row.get("verifier") or default_verifier
+    if not isinstance(verifier, str):
+        raise ValueError(f"field 'verifier' needs a name, got {_kind(verifier)}")
+    name = default_id if row.get("id") is None else str(row["id"])
+    return Problem(name, question, answer, verifier, meta)
+
+
+def rows_to_problems(
+    numbered_rows: Iterable[tuple[str, Any]],
+    *,
+    data: config_lib.DataConfig,
+    source: str,
+    domain: str,
+    default_verifier: str,
+) -> list[Problem]:
+    """All rows of one source, each error led by the source and the place in it.
+
+    Args:
+      numbered_rows: ("line 7", row) pairs.
+      data: names the fields.
+      source: leads each message, as a file name.
+      domain: the source's short name, for ids and for meta["domain"] where a row
+        has none.
+      default_verifier: for rows that name none.
+
+    Returns:
+      The problems, in the source's order.
+
+    Raises:
+      ValueError: a bad row, an id used twice, or no row at all.
+    """
+    problems: list[Problem] = []
+    places: dict[str, str] = {}
+    for place, row in numbered_rows:
+        try:
+            problem = row_to_problem(
+                row,
+                data=data,
+                default_id=f"{domain}-{len(problems)}",
+                default_verifier=default_verifier,
+            )
+            if problem.id in places:
+                raise ValueError(
+                    f"id {problem.id!r} was already used on {places[problem.id]}; "
+                    "give each row its own id, or none"
+                )
+        except ValueError as error:
+            raise ValueError(f"{source}, {place}: {error}") from None
+        places[problem.id] = place
+        problem.meta.setdefault("domain", domain)
+        problems.append(problem)
+    if not problems:
+        raise ValueError(f"{source}: holds no row; it needs at least one problem")
+    return problems
+
+
+def read_jsonl(path: pathlib.Path) -> Iterator[tuple[str, Any]]:
+    """Reads a .jsonl or .jsonl.gz file as ("line N", parsed row); skips blank lines.
+
+    Raises:
+      ValueError: a line is not UTF-8 or not JSON, or the compressed file is cut off or
+        damaged. Names the file, the line and what to change.
+    """
+    number = 0
+    try:
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as lines:
+            for number, line in enumerate(lines, start=1):
+                if line.strip():
+                    yield f"line {number}", _parse(line, f"{path}, line {number}")
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise ValueError(
+            f"{path}, after line {number}: the compressed file is cut off or damaged "
+            f"({error}); copy or download it again"
+        ) from None
+
+
+def worked_solution(text: str, answer: str) -> str:
+    """GSM8K's solution without calculator marks, its last line "#### answer".
+
+    Example:
+      >>> worked_solution("48 / 2 = <<48/2=24>>24 clips", "24")
+      '48 / 2 = 24 clips\\n#### 24'
+    """
+    text = _CALCULATOR_MARK.sub("", text).rstrip()
+    return text if _FINAL_ANSWER.search(text) else f"{text}\n#### {answer}"
+
+
+def _parse(line: bytes, place: str) -> Any:
+    try:
+        return json.loads(line.decode("utf-8-sig"))
+    except UnicodeDecodeError as error:
+        raise ValueError(
+            f"{place}: is not UTF-8 (byte {line[error.start]:#04x} at column "
+            f"{error.start + 1}); save the file as UTF-8"
+        ) from None
+    except json.JSONDecodeError as error:
+        raise ValueError(
+            f"{place}: is not JSON ({error.msg} at column {error.colno}); write one "
+            'object a line, {"question": "...", "answer": "..."}'
+        ) from None
+    except (RecursionError, ValueError) as error:
+        raise ValueError(f"{place}: cannot be read as JSON ({error})") from None
+
+
+def _field(row: Mapping[str, Any], name: str, setting: str) -> Any:
+    if name in row:
+        return row[name]
+    value: Any = row
+    for part in name.split("."):
+        if not isinstance(value, Mapping) or part not in value:
+            found = ", ".join(repr(key) for key in row) or "nothing"
+            raise ValueError(
+                f"has no field {name!r}, only {found}; add it, or name the right one "
+                f"in {setting}"
+            )
+        value = value[part]
+    return value
+
+
+def _question_text(value: Any) -> str:
+    """A string, or the last user message of a chat as verl's data sets store it."""
+    if isinstance(value, list) and value and isinstance(value[-1], Mapping):
+        value = value[-1].get("content")
+    if not isinstance(value, str):
+        raise ValueError(f"the question needs to be text, got {_kind(value)}")
+    if not value.strip():
+        raise ValueError("the question is empty; write one or delete the row")
+    return value
+
+
+def _split_gsm8k(answer: Any, meta: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    if not isinstance(answer, str):
+        return answer, meta
+    if match := _FINAL_ANSWER.search(answer):
+        solution = worked_solution(answer, match[1])
+        return _THOUSANDS_COMMA.sub("", match[1]), {"solution": solution} | meta
+    solution = meta.get("solution")
+    if isinstance(solution, str) and _CALCULATOR_MARK.search(solution):
+        return answer, meta | {"solution": worked_solution(solution, answer)}
+    return answer, meta
+
+
+def _kind(value: Any) -> str:
+    names = {dict: "an object", list: "a list", str: "a string", type(None): "null"}
+    return names.get(type(value), f"{value!r}")

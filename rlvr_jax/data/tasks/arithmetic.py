@@ -1,0 +1,90 @@
+"""Sums, differences and products of whole numbers: "6 + 4 =", "What is 2 + 3 * 4?"."""
+
+import dataclasses
+import operator
+
+import numpy as np
+
+from rlvr_jax.data.tasks.draft import Draft, check_type
+
+_APPLY = {"+": operator.add, "-": operator.sub, "*": operator.mul}
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """Settings of task:arithmetic."""
+
+    operators: str = "+-"
+    """Any of + - *, each drawn with equal chance."""
+    min_operand: int = 0
+    max_operand: int = 99
+    terms: int = 2
+    """Numbers per question; * is done before + and -."""
+    wording: str = "equation"
+    """"equation" ("6 + 4 =") or "question" ("What is 6 + 4?")."""
+
+    def __post_init__(self) -> None:
+        """Refuses impossible values."""
+        check_type(self)
+        if not self.operators or set(self.operators) - set(_APPLY):
+            raise ValueError(f"operators are out of '+-*', got {self.operators!r}")
+        if not 0 <= self.min_operand <= self.max_operand:
+            raise ValueError(
+                "needs 0 <= min_operand <= max_operand, got "
+                f"{self.min_operand} and {self.max_operand}"
+            )
+        if self.terms < 2:
+            raise ValueError(f"terms is at least 2, got {self.terms}")
+        if self.wording not in ("equation", "question"):
+            raise ValueError(
+                f"wording is 'equation' or 'question', got {self.wording!r}"
+            )
+
+
+def draw(random: np.random.Generator, options: Options) -> Draft:
+    """One expression, its value, and the value worked out one operation a line.
+
+    The last line of the solution is the value alone: "2 + 12", "14" for 2 + 3 * 4.
+    """
+    numbers = random.integers(
+        options.min_operand, options.max_operand, size=options.terms, endpoint=True
+    ).tolist()
+    signs = [
+        options.operators[i]
+        for i in random.integers(len(options.operators), size=options.terms - 1)
+    ]
+    text = _text(numbers, signs)
+    steps = _work_out(numbers, signs)
+    question = f"{text} =" if options.wording == "equation" else f"What is {text}?"
+    return Draft(
+        question=question,
+        answer=steps[-1],
+        solution="\n".join(steps),
+        key=_key(numbers, signs),
+        meta={"operators": "".join(signs)},
+    )
+
+
+def _work_out(numbers: list[int], signs: list[str]) -> list[str]:
+    """The expression after each operation, products first, then left to right."""
+    numbers, signs, steps = list(numbers), list(signs), []
+    while signs:
+        place = signs.index("*") if "*" in signs else 0
+        value = _APPLY[signs.pop(place)](numbers[place], numbers[place + 1])
+        numbers[place : place + 2] = [value]
+        steps.append(_text(numbers, signs))
+    return steps
+
+
+def _text(numbers: list[int], signs: list[str]) -> str:
+    parts = [str(numbers[0])]
+    for sign, number in zip(signs, numbers[1:], strict=True):
+        parts += [sign, str(number)]
+    return " ".join(parts)
+
+
+def _key(numbers: list[int], signs: list[str]) -> str:
+    """The expression with operands sorted where their order does not matter."""
+    if set(signs) in ({"+"}, {"*"}):
+        numbers = sorted(numbers)
+    return _text(numbers, signs)
