@@ -1,0 +1,96 @@
+"""What a file of weights must offer to be loaded, and how tensors are checked.
+
+A parameter of ours stacks the tensors of all layers; files hold one tensor a layer,
+matrices as [outputs, inputs].
+"""
+
+from collections.abc import Iterator
+from typing import Protocol
+
+import numpy as np
+
+from rlvr_jax.models.architecture import Architecture
+from rlvr_jax.models.decoder import parameter_shapes
+
+Index = tuple[slice, ...]
+
+
+class CheckpointFile(Protocol):
+    """An open checkpoint in one of the formats."""
+
+    location: str
+    """The file or directory, for error messages."""
+    architecture: Architecture
+    shapes: dict[str, tuple[int, ...]]
+    """Name -> shape of every tensor that holds a weight, as stored."""
+
+    def tensor_name(self, parameter: str, layer: int | None) -> str:
+        """What this format calls our `parameter` of `layer`; None outside layers."""
+        ...
+
+    def read(self, name: str, index: Index) -> np.ndarray:
+        """The part `index` of a tensor, in the stored layout and as floats."""
+        ...
+
+    def close(self) -> None:
+        """Lets go of the file; `read` is not called after it."""
+        ...
+
+
+def is_transposed(parameter: str, shape: tuple[int, ...]) -> bool:
+    """Whether files hold `parameter` (of `shape`) as [outputs, inputs], unlike us."""
+    return parameter.startswith("layers.") and len(shape) == 3
+
+
+def expected_tensors(checkpoint: CheckpointFile) -> Iterator[tuple[str, tuple]]:
+    """The names and shapes that the checkpoint's architecture asks for."""
+    arch = checkpoint.architecture
+    for parameter, shape in parameter_shapes(arch).items():
+        if not parameter.startswith("layers."):
+            yield checkpoint.tensor_name(parameter, None), shape
+            continue
+        stored = shape[1:]
+        if is_transposed(parameter, shape):
+            stored = stored[::-1]
+        for layer in range(arch.num_layers):
+            yield checkpoint.tensor_name(parameter, layer), stored
+
+
+def check_tensors(checkpoint: CheckpointFile) -> None:
+    """Raises unless the checkpoint holds the expected tensors and no others.
+
+    A second copy of a tied head is accepted when it equals the embedding.
+
+    Raises:
+      ValueError: names the file and the first missing, misshapen or extra tensors.
+    """
+    expected = dict(expected_tensors(checkpoint))
+    found = checkpoint.shapes
+    problems = [f"{name} is missing" for name in expected if name not in found] + [
+        f"{name} has shape {list(found[name])}, expected {list(shape)}"
+        for name, shape in expected.items()
+        if name in found and tuple(found[name]) != tuple(shape)
+    ]
+    head = checkpoint.tensor_name("head", None)
+    extra = [name for name in found if name not in expected]
+    if checkpoint.architecture.tie_embeddings and head in extra:
+        extra.remove(head)
+        problems += _tied_head_problems(checkpoint, head)
+    problems += [f"{name} is not part of this architecture" for name in extra]
+    if problems:
+        more = f" (and {len(problems) - 3} more)" if len(problems) > 3 else ""
+        raise ValueError(
+            f"{checkpoint.location} does not hold the weights that its settings "
+            f"describe: {'; '.join(problems[:3])}{more}."
+        )
+
+
+def _tied_head_problems(checkpoint: CheckpointFile, head: str) -> list[str]:
+    embedding = checkpoint.tensor_name("embedding", None)
+    if embedding not in checkpoint.shapes:
+        return []
+    every = (slice(None), slice(None))
+    same = checkpoint.shapes[head] == checkpoint.shapes[embedding] and np.array_equal(
+        checkpoint.read(head, every), checkpoint.read(embedding, every)
+    )
+    return [] if same else [f"{head} differs from {embedding}, to which it is tied"]

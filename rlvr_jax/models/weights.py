@@ -1,0 +1,215 @@
+"""Loads a decoder from a Hugging Face directory or a .gguf file, and saves one."""
+
+import contextlib
+import json
+import os
+import pathlib
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from flax import nnx
+from jax.experimental import multihost_utils
+
+from rlvr_jax.models.architecture import Architecture
+from rlvr_jax.models.checkpoint_file import (
+    CheckpointFile,
+    Index,
+    check_tensors,
+    is_transposed,
+)
+from rlvr_jax.models.decoder import Decoder, parameter_shapes
+from rlvr_jax.models.hf_config import config_from_architecture, read_json
+from rlvr_jax.models.hf_weights import (
+    SafetensorsDirectory,
+    tensor_name,
+    write_tensors,
+)
+
+_TOKEN_KEYS = ("bos_token_id", "eos_token_id", "pad_token_id")
+
+
+def load_decoder(
+    path: str | os.PathLike[str],
+    *,
+    dtype: jax.typing.DTypeLike = jnp.float32,
+    shardings: Mapping[str, jax.sharding.Sharding] | None = None,
+) -> Decoder:
+    """Loads the decoder at `path`; peak host memory stays near one copy of it.
+
+    Args:
+      path: a Hugging Face directory (config.json, safetensors) or a .gguf file, whose
+        weights are dequantised. "~" is expanded.
+      dtype: of the parameters, whatever the file stores.
+      shardings: parameter name (as `parameter_shapes` has it) -> where it lives; each
+        device reads only its own part of the file. None: all on the default device.
+
+    Raises:
+      ValueError: the path holds no model that can be loaded; the message names the
+        file, and the key or tensor that is wrong.
+    """
+    with contextlib.closing(open_checkpoint(path)) as checkpoint:
+        check_tensors(checkpoint)
+        here = jax.sharding.SingleDeviceSharding(jax.devices()[0])
+        arrays = {
+            name: jax.make_array_from_callback(
+                shape,
+                here if shardings is None else shardings[name],
+                _part_reader(checkpoint, name, shape, np.dtype(dtype)),
+            )
+            for name, shape in parameter_shapes(checkpoint.architecture).items()
+        }
+        return _decoder_of(checkpoint.architecture, arrays, dtype)
+
+
+def open_checkpoint(path: str | os.PathLike[str]) -> CheckpointFile:
+    """Opens a model without reading its weights; the caller closes it.
+
+    Raises:
+      ValueError: as `load_decoder`.
+    """
+    place = pathlib.Path(path).expanduser()
+    if place.suffix == ".gguf" and not place.is_dir():
+        # Slow to import and needed for this kind of file only.
+        from rlvr_jax.models.gguf_weights import GgufFile
+
+        return GgufFile(place)
+    if place.is_dir():
+        return SafetensorsDirectory(place)
+    raise ValueError(
+        f"model.path {str(path)!r} is neither a directory nor a .gguf file. Give a "
+        "Hugging Face model directory; `python -m launch.fetch smollm2` makes one."
+    )
+
+
+def _part_reader(
+    checkpoint: CheckpointFile, parameter: str, shape: tuple[int, ...], dtype: np.dtype
+) -> Callable[[Index | None], np.ndarray]:
+    """What reads the part `index` of our stacked parameter from the file."""
+    flip = is_transposed(parameter, shape)
+
+    def read(index: Index | None) -> np.ndarray:
+        index = tuple(slice(None) for _ in shape) if index is None else index
+        if not parameter.startswith("layers."):
+            name = checkpoint.tensor_name(parameter, None)
+            return checkpoint.read(name, index).astype(dtype, copy=False)
+        layers = range(shape[0])[index[0]]
+        inner = index[1:]
+        part = np.empty(
+            [len(range(n)[s]) for n, s in zip(shape, index, strict=True)], dtype
+        )
+        for slot, layer in enumerate(layers):
+            name = checkpoint.tensor_name(parameter, layer)
+            values = checkpoint.read(name, inner[::-1] if flip else inner)
+            part[slot] = values.T if flip else values
+        return part
+
+    return read
+
+
+def _decoder_of(
+    arch: Architecture, arrays: Mapping[str, jax.Array], dtype: jax.typing.DTypeLike
+) -> Decoder:
+    """A decoder with given parameters; none are drawn."""
+    abstract = nnx.eval_shape(lambda: Decoder(arch, rngs=nnx.Rngs(0), dtype=dtype))
+    graphdef, state = nnx.split(abstract)
+    values: dict[str, Any] = {"layers": {}}
+    for name, array in arrays.items():
+        inner = name.removeprefix("layers.")
+        (values if inner == name else values["layers"])[inner] = array
+    nnx.replace_by_pure_dict(state, values)
+    return nnx.merge(graphdef, state)
+
+
+def parameters_of(decoder: Decoder) -> dict[str, jax.Array]:
+    """Parameter name, as `parameter_shapes` has it -> array."""
+    layers = {f"layers.{name}": p[...] for name, p in decoder.layers.items()}
+    top = {"embedding": decoder.embedding, "final_norm": decoder.final_norm}
+    if not decoder.architecture.tie_embeddings:
+        top["head"] = decoder.head
+    return layers | {name: param[...] for name, param in top.items()}
+
+
+def save_decoder(
+    decoder: Decoder,
+    directory: str | os.PathLike[str],
+    *,
+    source: str | os.PathLike[str] | None = None,
+    max_shard_bytes: int = 5_000_000_000,
+) -> None:
+    """Writes config.json, generation_config.json and safetensors, in the own type.
+
+    `transformers.AutoModelForCausalLM.from_pretrained(directory)` computes the same
+    logits. The tokenizer's files are left to the data layer. Every process of a
+    multi-host run calls this; the first one writes.
+
+    Args:
+      decoder: the policy.
+      directory: made if need be; a model that is there already is replaced.
+      source: the model that this one was trained from. Its generation settings
+        (end tokens above all) are carried over.
+      max_shard_bytes: of a file; a larger model is cut into several with an index.
+    """
+    arch = decoder.architecture
+    parameters = parameters_of(decoder)
+    dtype = str(next(iter(parameters.values())).dtype)
+    layers = {
+        tensor_name(name, layer): (name, layer)
+        for name, value in parameters.items()
+        for layer in (range(len(value)) if name.startswith("layers.") else (None,))
+    }
+
+    def read(stored_name: str) -> np.ndarray:
+        name, layer = layers[stored_name]
+        value = parameters[name] if layer is None else parameters[name][layer]
+        flip = is_transposed(name, parameters[name].shape)
+        return _on_host(value).T if flip else _on_host(value)
+
+    sizes = {
+        stored: parameters[name].nbytes // (1 if layer is None else arch.num_layers)
+        for stored, (name, layer) in layers.items()
+    }
+    if jax.process_index() != 0:
+        for stored_name in sizes:  # take part in gathering what the first one writes
+            read(stored_name)
+        return
+    place = pathlib.Path(directory).expanduser()
+    place.mkdir(parents=True, exist_ok=True)
+    write_tensors(place, sizes, read, max_shard_bytes=max_shard_bytes)
+    generation = {} if source is None else generation_settings(source)
+    config = config_from_architecture(arch, dtype=dtype)
+    config |= {key: generation[key] for key in _TOKEN_KEYS if key in generation}
+    for name, content in (
+        ("generation_config.json", generation),
+        ("config.json", config),
+    ):
+        (place / name).write_text(json.dumps(content, indent=2) + "\n")
+
+
+def _on_host(array: jax.Array) -> np.ndarray:
+    if array.is_fully_addressable:
+        return np.asarray(array)
+    return np.asarray(multihost_utils.process_allgather(array, tiled=True))
+
+
+def generation_settings(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """What generation_config.json holds, or else the special tokens of config.json.
+
+    For a .gguf file: the special tokens of its metadata. `eos_token_id` is an int or a
+    list of them; a key that the model does not state is left out.
+
+    Raises:
+      ValueError: the path holds no readable model.
+    """
+    place = pathlib.Path(path).expanduser()
+    if not place.is_dir():
+        from rlvr_jax.models.gguf_weights import GgufFile
+
+        return GgufFile(place).special_tokens()
+    settings = read_json(place / "config.json")
+    stated = {k: settings[k] for k in _TOKEN_KEYS if settings.get(k) is not None}
+    if (place / "generation_config.json").exists():
+        stated |= read_json(place / "generation_config.json")
+    return stated
