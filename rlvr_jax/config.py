@@ -37,7 +37,8 @@ class DataConfig:
 
     train: str = "packaged:gsm8k"
     """packaged:NAME (ships with the project), task:NAME (generated), a .jsonl or
-    .jsonl.gz file, or hub:NAME (a Hugging Face `datasets` name or folder)."""
+    .jsonl.gz file, or hub:NAME (a Hugging Face `datasets` name or folder); or several
+    with commas between. "[:N]" after a source takes its first N problems."""
     evaluation: str = ""
     """Same forms; "" evaluates on the held-out part of `train`'s own source."""
     task_options: str = "{}"
@@ -46,6 +47,12 @@ class DataConfig:
     answer_field: str = "answer"
     subset: str = ""
     """Configuration name of a hub: dataset, as "main" of openai/gsm8k."""
+    keep: str = "{}"
+    """Training rows to keep, as JSON: '{"level": [3, 4, 5]}' keeps those whose field
+    "level" has one of the values."""
+    deduplicate: bool = False
+    """Leave out training questions that came before (case and spaces aside), and all
+    that come with different answers."""
     template: str = "chat"
     """"chat" (the tokenizer's chat template), "raw" (the question as it stands)."""
     system_prompt: str = ""

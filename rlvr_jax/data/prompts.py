@@ -5,8 +5,8 @@ import hashlib
 from collections.abc import Sequence
 
 from rlvr_jax import config as config_lib
-from rlvr_jax.data.problems import normalized_question
 from rlvr_jax.data.rows import Problem
+from rlvr_jax.data.selection import normalized_question
 from rlvr_jax.data.tokenizer import Tokenizer
 
 

@@ -28,13 +28,14 @@ class Problem:
     """The reference, in the form that the verifier reads: a string for "math", a
     {"target", "numbers"} for "countdown", None where meta says it all (IFEval)."""
     verifier: str
+    """A registered name, or "" in a row that leaves it to reward.verifier."""
     meta: dict[str, Any]
     """Whatever else the row holds. "solution": a worked solution whose end is the
     answer in a form the verifier extracts. "domain": which source it comes from."""
 
 
 def row_to_problem(
-    row: Any, *, data: config_lib.DataConfig, default_id: str, default_verifier: str
+    row: Any, *, data: config_lib.DataConfig, default_id: str
 ) -> Problem:
     """Reads one row, {"question", "answer", "id"?, "verifier"?, "meta"?, ...}.
 
@@ -46,7 +47,6 @@ def row_to_problem(
       data: names the fields (`question_field`, `answer_field`; a dot goes into a
         nested object, "reward_model.ground_truth").
       default_id: for a row without "id".
-      default_verifier: for a row without "verifier".
 
     Returns:
       The problem.
@@ -70,7 +70,7 @@ def row_to_problem(
     used = {data.question_field, data.answer_field, *_KNOWN_FIELDS}
     meta = {k: v for k, v in row.items() if k not in used} | dict(meta or {})
     answer, meta = _split_gsm8k(answer, meta)
-    verifier = row.get("verifier") or default_verifier
+    verifier = row.get("verifier") or ""
     if not isinstance(verifier, str):
         raise ValueError(f"field 'verifier' needs a name, got {_kind(verifier)}")
     name = default_id if row.get("id") is None else str(row["id"])
@@ -83,7 +83,6 @@ def rows_to_problems(
     data: config_lib.DataConfig,
     source: str,
     domain: str,
-    default_verifier: str,
 ) -> list[Problem]:
     """All rows of one source, each error led by the source and the place in it.
 
@@ -93,7 +92,6 @@ def rows_to_problems(
       source: leads each message, as a file name.
       domain: the source's short name, for ids and for meta["domain"] where a row
         has none.
-      default_verifier: for rows that name none.
 
     Returns:
       The problems, in the source's order.
@@ -106,10 +104,7 @@ def rows_to_problems(
     for place, row in numbered_rows:
         try:
             problem = row_to_problem(
-                row,
-                data=data,
-                default_id=f"{domain}-{len(problems)}",
-                default_verifier=default_verifier,
+                row, data=data, default_id=f"{domain}-{len(problems)}"
             )
             if problem.id in places:
                 raise ValueError(

@@ -1,0 +1,121 @@
+"""Reads one source: a packaged set, a generated task, a file or a data set."""
+
+import pathlib
+import re
+from typing import NamedTuple
+
+from rlvr_jax import config as config_lib
+from rlvr_jax.data import hub, names, rows, tasks
+from rlvr_jax.data.rows import Problem
+
+_PACKAGED_FOLDER = pathlib.Path(__file__).parent / "packaged"
+_FIRST_ROWS = re.compile(r"\[:(\d+)\]$")
+
+
+class Parts(NamedTuple):
+    """The problems of a source and, where it has one, its own test part (else [])."""
+
+    problems: list[Problem]
+    test: list[Problem]
+
+
+def split_sources(setting: str) -> list[str]:
+    """Takes a list of sources apart: "packaged:gsm8k, task:countdown[:500]".
+
+    Raises:
+      ValueError: the setting is empty, or two commas have nothing between them.
+    """
+    if pathlib.Path(setting).is_file():  # A file name may hold a comma.
+        return [setting]
+    sources = [part.strip() for part in setting.split(",")]
+    if not all(sources):
+        raise ValueError(
+            f"data: needs sources with a comma between them, got {setting!r} "
+            "(data.train, data.evaluation)"
+        )
+    return sources
+
+
+def read_source(source: str, data: config_lib.DataConfig, seed: int) -> Parts:
+    """Reads all of one source; problems that name no verifier have "".
+
+    Args:
+      source: packaged:NAME, task:NAME, hub:NAME or a file; "[:N]" after it takes the
+        first N problems (its test part stays whole).
+      data: task_options, question_field, answer_field, subset.
+      seed: of generated problems.
+
+    Returns:
+      The problems in the source's order.
+
+    Raises:
+      ValueError, FileNotFoundError, ConnectionError: as `load_problems`.
+    """
+    match = _FIRST_ROWS.search(source)
+    parts = _read_whole(_FIRST_ROWS.sub("", source), data, seed)
+    return Parts(parts.problems[: int(match[1])], parts.test) if match else parts
+
+
+def _read_whole(source: str, data: config_lib.DataConfig, seed: int) -> Parts:
+    kind, _, name = source.partition(":")
+    if kind == "task":
+        options = data.task_options
+        return Parts(
+            tasks.generate(name, seed, "train", options=options),
+            tasks.generate(name, seed, "evaluation", options=options),
+        )
+    if kind == "packaged":
+        train, test = (
+            _read_file(path, config_lib.DataConfig(), domain=name)
+            for path in _packaged_files(name)
+        )
+        return Parts(train, test)
+    if kind == "hub":
+        train, test = (
+            rows.rows_to_problems(
+                ((f"row {i}", row) for i, row in enumerate(split or ())),
+                data=data,
+                source=source,
+                domain=pathlib.Path(name).name,
+            )
+            if split is not None
+            else []
+            for split in hub.load_splits(name, data.subset)
+        )
+        return Parts(train, test)
+    return Parts(_read_file(pathlib.Path(source).expanduser(), data), [])
+
+
+def _read_file(
+    path: pathlib.Path, data: config_lib.DataConfig, *, domain: str | None = None
+) -> list[Problem]:
+    if not path.name.endswith((".jsonl", ".jsonl.gz")):
+        raise ValueError(
+            f"data: does not know the source {str(path)!r}; use packaged:NAME, "
+            "task:NAME, hub:NAME or a file that ends in .jsonl or .jsonl.gz "
+            "(data.train, data.evaluation)"
+        )
+    if not path.is_file():
+        raise FileNotFoundError(
+            f"data: there is no file {path} (looked from {pathlib.Path.cwd()}); "
+            "correct data.train or data.evaluation"
+        )
+    return rows.rows_to_problems(
+        rows.read_jsonl(path),
+        data=data,
+        source=str(path),
+        domain=domain or path.name.removesuffix(".gz").removesuffix(".jsonl"),
+    )
+
+
+def _packaged_files(name: str) -> tuple[pathlib.Path, pathlib.Path]:
+    suffix = "_train.jsonl.gz"
+    known = sorted(
+        path.name.removesuffix(suffix) for path in _PACKAGED_FOLDER.glob(f"*{suffix}")
+    )
+    if name not in known:
+        raise ValueError(names.unknown("packaged data set", name, known, "data.train"))
+    return (
+        _PACKAGED_FOLDER / f"{name}{suffix}",
+        _PACKAGED_FOLDER / f"{name}_test.jsonl.gz",
+    )
