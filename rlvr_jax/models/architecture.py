@@ -42,7 +42,7 @@ class Architecture:
     mlp_bias: bool = False
     qk_norm: bool = False
     family: str = "llama"
-    """`model_type` of config.json: "llama", "qwen2" or "qwen3"."""
+    """`model_type` of config.json: "llama", "mistral", "qwen2" or "qwen3"."""
 
     @property
     def num_parameters(self) -> int:

@@ -5,9 +5,11 @@ kept once per prompt, never once per completion.
 """
 
 import dataclasses
+import math
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from rlvr_jax.models.architecture import RopeScaling
@@ -85,30 +87,33 @@ def rotary_frequencies(
     Plain RoPE (https://arxiv.org/abs/2104.09864): theta^(-2i/K). "linear" divides by
     `factor`; "llama3" divides only the slow pairs, with a smooth passage between;
     "yarn" (https://arxiv.org/abs/2309.00071) does so by a ramp over pairs, and scales
-    cos and sin by `attention_factor`, 0.1 ln(factor) + 1 unless given.
+    cos and sin by `attention_factor` (0.1 ln(factor) + 1 unless a model states it).
     """
-    pair = jnp.arange(0, head_dim, 2, dtype=jnp.float32)
-    frequencies = 1.0 / theta ** (pair / head_dim)
+    # In float64 on the host, rounded once: float32 powers are off by up to 4e-7, which
+    # is 0.01 rad at position 30,000.
+    frequencies = theta ** -(np.arange(0, head_dim, 2) / head_dim)
     if scaling is None:
-        return frequencies, 1.0
+        return jnp.asarray(frequencies, jnp.float32), 1.0
     slowed = frequencies / scaling.factor
     if scaling.kind == "linear":
-        return slowed, 1.0
+        return jnp.asarray(slowed, jnp.float32), 1.0
     if scaling.kind == "llama3":
-        turns = scaling.original_max_positions * frequencies / (2 * jnp.pi)
+        turns = scaling.original_max_positions * frequencies / (2 * np.pi)
         span = scaling.high_freq_factor - scaling.low_freq_factor
-        keep = jnp.clip((turns - scaling.low_freq_factor) / span, 0.0, 1.0)
-        return keep * frequencies + (1 - keep) * slowed, 1.0
+        keep = np.clip((turns - scaling.low_freq_factor) / span, 0.0, 1.0)
+        mixed = keep * frequencies + (1 - keep) * slowed
+        return jnp.asarray(mixed, jnp.float32), 1.0
 
-    def pair_with_turns(turns: float) -> Float[Array, ""]:
-        ratio = scaling.original_max_positions / (turns * 2 * jnp.pi)
-        return head_dim * jnp.log(ratio) / (2 * jnp.log(theta))
+    def pair_with_turns(turns: float) -> float:
+        ratio = scaling.original_max_positions / (turns * 2 * math.pi)
+        return head_dim * math.log(ratio) / (2 * math.log(theta))
 
-    low = jnp.floor(pair_with_turns(scaling.beta_fast)).clip(0)
-    high = jnp.ceil(pair_with_turns(scaling.beta_slow)).clip(max=head_dim - 1)
-    ramp = (jnp.arange(head_dim // 2) - low) / jnp.maximum(high - low, 1e-3)
-    slow = jnp.clip(ramp, 0.0, 1.0)
-    return slow * slowed + (1 - slow) * frequencies, scaling.attention_factor
+    low = max(math.floor(pair_with_turns(scaling.beta_fast)), 0)
+    high = min(math.ceil(pair_with_turns(scaling.beta_slow)), head_dim - 1)
+    ramp = (np.arange(head_dim // 2) - low) / max(high - low, 1e-3)
+    slow = np.clip(ramp, 0.0, 1.0)
+    mixed = slow * slowed + (1 - slow) * frequencies
+    return jnp.asarray(mixed, jnp.float32), scaling.attention_factor
 
 
 def rotate(

@@ -92,15 +92,24 @@ class GgufFile:
         """See `CheckpointFile`."""
         self._tensors.clear()
 
-    def special_tokens(self) -> dict[str, Any]:
-        """bos, eos and pad ids under their Hugging Face names, where stated."""
-        names = {
-            "bos_token_id": "tokenizer.ggml.bos_token_id",
-            "eos_token_id": "tokenizer.ggml.eos_token_id",
-            "pad_token_id": "tokenizer.ggml.padding_token_id",
+    def special_tokens(self) -> dict[str, int | list[int]]:
+        """bos, eos and pad ids under their Hugging Face names, where stated.
+
+        Ends of a turn (eot) and of a message (eom) end a completion like eos, so with
+        them `eos_token_id` is a list.
+        """
+        ends = [self._token_id(name) for name in ("eos", "eot", "eom")]
+        ends = list(dict.fromkeys(i for i in ends if i is not None))
+        found = {
+            "bos_token_id": self._token_id("bos"),
+            "eos_token_id": ends if len(ends) > 1 else (ends[0] if ends else None),
+            "pad_token_id": self._token_id("padding"),
         }
-        found = {key: self._value(name) for key, name in names.items()}
-        return {key: int(value) for key, value in found.items() if value is not None}
+        return {key: value for key, value in found.items() if value is not None}
+
+    def _token_id(self, name: str) -> int | None:
+        value = self._value(f"tokenizer.ggml.{name}_token_id")
+        return None if value is None else int(value)
 
     def _value(self, key: str, default: Any = None) -> Any:
         field = self._reader.get_field(key)
@@ -116,8 +125,11 @@ class GgufFile:
 
         def setting(key: str, default: Any = None) -> Any:
             value = self._value(f"{family}.{key}", default)
-            if value is None:
-                raise ValueError(f"{self.location} states no {family}.{key}.")
+            if not isinstance(value, int | float):
+                raise ValueError(
+                    f"{self.location}: {family}.{key} must be one number for all "
+                    f"layers, got {value!r}."
+                )
             return value
 
         for key in ("expert_count", "attention.sliding_window", "logit_scale"):
@@ -173,7 +185,10 @@ class GgufFile:
         factor = float(self._value(f"{family}.rope.scaling.factor", 1.0))
         if kind == "linear":
             return RopeScaling("linear", factor)
-        original = self._value(f"{family}.rope.scaling.original_context_length")
+        length = "rope.scaling.original_context_length"
+        original = self._value(f"{family}.{length}")
+        if original is None:
+            raise ValueError(f"{self.location}: yarn needs {family}.{length}.")
         return RopeScaling(
             "yarn",
             factor,

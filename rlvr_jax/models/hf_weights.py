@@ -155,11 +155,14 @@ def write_tensors(
     for file, names in zip(files, shards, strict=True):
         # Under another name until it is whole, so that no reader meets half a file.
         partial = directory / f"{file}.partial"
+        partial.touch()
+        mode = partial.stat().st_mode  # save_file would leave it readable to us alone
         safetensors.numpy.save_file(
             {name: np.ascontiguousarray(read(name)) for name in names},
             partial,
             metadata={"format": "pt"},  # transformers asks for it
         )
+        partial.chmod(mode)
         os.replace(partial, directory / file)
     if len(shards) > 1:
         index = {
