@@ -129,9 +129,7 @@ def pack_bits(kept: Bool[Array, "*rows V"]) -> UInt32[Array, "*rows W"]:
     return (bits.astype(jnp.uint32) * weights).sum(axis=-1, dtype=jnp.uint32)
 
 
-def unpack_bits(
-    words: UInt32[Array, "*rows W"], vocab: int
-) -> Bool[Array, "*rows V"]:
+def unpack_bits(words: UInt32[Array, "*rows W"], vocab: int) -> Bool[Array, "*rows V"]:
     """Inverse of `pack_bits`."""
     shifts = jnp.arange(32, dtype=jnp.uint32)
     bits = jnp.right_shift(words[..., None], shifts) & 1

@@ -1,0 +1,57 @@
+"""From the name of a parameter to how it is split over the mesh: one table."""
+
+import math
+from typing import Any
+
+import jax
+from flax import nnx
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+RULES: dict[str, tuple[str | None, ...]] = {
+    "embedding": ("tensor", "fsdp"),
+    "head": ("tensor", "fsdp"),
+    # Stacked layers [L, inputs, outputs]: what is computed is split over "tensor".
+    "query": (None, "fsdp", "tensor"),
+    "key": (None, "fsdp", "tensor"),
+    "value": (None, "fsdp", "tensor"),
+    "output": (None, "tensor", "fsdp"),
+    "gate": (None, "fsdp", "tensor"),
+    "up": (None, "fsdp", "tensor"),
+    "down": (None, "tensor", "fsdp"),
+    "query_bias": (None, "tensor"),
+    "key_bias": (None, "tensor"),
+    "value_bias": (None, "tensor"),
+    "gate_bias": (None, "tensor"),
+    "up_bias": (None, "tensor"),
+}
+"""Parameters without a row (norms, other biases) are on every device."""
+
+
+def parameter_spec(name: str, shape: tuple[int, ...], mesh: Mesh) -> PartitionSpec:
+    """The rule of `name`; an axis of the array that does not divide stays whole."""
+    sizes = dict(mesh.shape)
+    return PartitionSpec(
+        *[
+            axis if axis and sizes[axis] > 1 and size % sizes[axis] == 0 else None
+            for axis, size in zip(RULES.get(name, ()), shape, strict=False)
+        ]
+    )
+
+
+def parameter_shardings(parameters: nnx.State, mesh: Mesh) -> Any:
+    """A tree like `parameters` with the sharding of each."""
+
+    def sharding(path, leaf):
+        names = [key.key for key in path if isinstance(key, jax.tree_util.DictKey)]
+        return NamedSharding(mesh, parameter_spec(names[-1], leaf.shape, mesh))
+
+    return jax.tree_util.tree_map_with_path(sharding, parameters)
+
+
+def bytes_per_device(tree: Any, shardings: Any) -> int:
+    """Bytes of the arrays of `tree` that one device holds."""
+
+    def size(leaf, sharding):
+        return math.prod(sharding.shard_shape(leaf.shape)) * leaf.dtype.itemsize
+
+    return sum(jax.tree.leaves(jax.tree.map(size, tree, shardings)))

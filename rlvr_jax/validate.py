@@ -1,0 +1,256 @@
+"""Checks of the settings before anything is loaded: one error that lists all faults."""
+
+import dataclasses
+from collections.abc import Iterator
+
+from rlvr_jax.config import Config
+
+CHOICES: dict[str, tuple[str, ...]] = {
+    "model.dtype": ("float32", "bfloat16"),
+    "model.remat": ("layer", "none"),
+    "data.template": ("chat", "raw"),
+    "data.too_long": ("drop", "error"),
+    "reward.execution": ("pool", "callback"),
+    "objective.advantage": ("group", "rloo"),
+    "objective.scale_rewards": ("group", "batch", "none"),
+    "objective.ratio_level": ("token", "sequence"),
+    "objective.surrogate": ("clip", "reinforce"),
+    "objective.loss_aggregation": (
+        "sequence_mean",
+        "token_mean",
+        "constant",
+        "prompt_mean",
+    ),
+    "objective.kl_estimator": ("k1", "k2", "k3"),
+    "objective.kl_placement": ("loss", "reward"),
+    "optimizer.schedule": ("constant", "linear", "cosine"),
+}
+
+AT_LEAST: dict[str, float] = {
+    "steps": 0,
+    "data.few_shot": 0,
+    "data.max_prompt_tokens": 1,
+    "rollout.num_generations": 1,
+    "rollout.max_completion_tokens": 1,
+    "rollout.top_k": 0,
+    "reward.workers": 0,
+    "reward.timeout_s": 0.01,
+    "reward.check_references": 0,
+    "objective.std_ddof": 0,
+    "objective.std_epsilon": 0,
+    "objective.beta": 0,
+    "objective.overlong_buffer_tokens": 0,
+    "optimizer.learning_rate": 0,
+    "optimizer.warmup_steps": 0,
+    "optimizer.max_grad_norm": 0,
+    "batch.prompts_per_step": 1,
+    "batch.minibatches_per_step": 1,
+    "batch.epochs_per_step": 1,
+    "batch.micro_batch_size": 0,
+    "batch.logprob_chunk_tokens": 1,
+    "warmup.steps": 0,
+    "warmup.batch_size": 1,
+    "evaluation.every_steps": 0,
+    "evaluation.prompts": 0,
+    "evaluation.num_generations": 1,
+    "evaluation.temperature": 0,
+    "checkpoint.every_steps": 0,
+    "checkpoint.keep": 1,
+    "logging.completions_every_steps": 0,
+}
+
+_NEW_MODEL = (
+    "hidden_size",
+    "intermediate_size",
+    "num_layers",
+    "num_heads",
+    "num_kv_heads",
+    "rope_theta",
+)
+
+
+class ConfigError(ValueError):
+    """Settings that cannot run; the message lists each fault and what to change."""
+
+
+def validate(config: Config) -> None:
+    """Raises a ConfigError that names every fault, or returns."""
+    faults = [
+        *_ranges(config),
+        *_batch(config),
+        *_objective(config),
+        *_ignored(config),
+    ]
+    if faults:
+        raise ConfigError("\n".join(f"config: {fault}" for fault in faults))
+
+
+def setting(config: Config, name: str):
+    """The value of a dotted name."""
+    value = config
+    for part in name.split("."):
+        value = getattr(value, part)
+    return value
+
+
+def _ranges(config: Config) -> Iterator[str]:
+    for name, choices in CHOICES.items():
+        if setting(config, name) not in choices:
+            yield f"{name}={setting(config, name)!r} is none of {', '.join(choices)}."
+    for name, least in AT_LEAST.items():
+        if setting(config, name) < least:
+            yield f"{name}={setting(config, name)} must be at least {least:g}."
+    rollout = config.rollout
+    if not 0 < rollout.top_p <= 1 or not 0 < config.evaluation.top_p <= 1:
+        yield "rollout.top_p and evaluation.top_p must be in (0, 1]; 1 keeps all."
+    if not 0 <= rollout.min_p < 1:
+        yield f"rollout.min_p={rollout.min_p} must be in [0, 1); 0 keeps all."
+    if rollout.temperature <= 0:
+        yield (
+            f"rollout.temperature={rollout.temperature} must be above 0: equal "
+            "completions teach nothing."
+        )
+    if not 0 <= config.reward.max_failure_rate <= 1:
+        yield "reward.max_failure_rate is a share, in [0, 1]."
+
+
+def _batch(config: Config) -> Iterator[str]:
+    batch, generations = config.batch, config.rollout.num_generations
+    prompts, minibatches = batch.prompts_per_step, batch.minibatches_per_step
+    if minibatches < 1 or generations < 1:
+        return
+    if prompts % minibatches:
+        yield (
+            f"batch.prompts_per_step={prompts} is not a multiple of "
+            f"batch.minibatches_per_step={minibatches}; try "
+            f"{_nearest_multiple(prompts, minibatches)} prompts."
+        )
+        return
+    size, rows = batch.micro_batch_size, prompts // minibatches * generations
+    if size > 0:
+        whole_groups = size % generations == 0 and rows % size == 0
+        part_of_group = generations % size == 0
+        if not (whole_groups or part_of_group):
+            fitting = [
+                n
+                for n in range(1, rows + 1)
+                if generations % n == 0 or (n % generations == 0 and rows % n == 0)
+            ]
+            yield (
+                f"batch.micro_batch_size={size} completions must divide "
+                f"rollout.num_generations={generations} or be a multiple of it that "
+                f"divides a minibatch of {rows}; possible: "
+                f"{', '.join(map(str, fitting))} (or 0 for a whole minibatch)."
+            )
+
+
+def _nearest_multiple(number: int, divisor: int) -> int:
+    return max(divisor, round(number / divisor) * divisor)
+
+
+def _objective(config: Config) -> Iterator[str]:
+    objective, rollout = config.objective, config.rollout
+    if rollout.num_generations < 2:
+        yield (
+            f"objective.advantage={objective.advantage!r} compares completions of one "
+            f"prompt and needs rollout.num_generations >= 2, got "
+            f"{rollout.num_generations}."
+        )
+    if objective.beta > 0:
+        if objective.kl_placement == "loss" and objective.kl_estimator == "k1":
+            yield (
+                "objective.kl_estimator='k1' in the loss has an expected gradient of "
+                "zero: it adds noise and no pull to the reference. Use 'k3' or 'k2', "
+                "or objective.kl_placement='reward'."
+            )
+        if objective.kl_placement == "reward" and objective.kl_estimator != "k1":
+            yield (
+                "objective.kl_placement='reward' takes kl_estimator='k1', whose sum "
+                f"over a completion is its log-ratio; got {objective.kl_estimator!r}."
+            )
+    if not 0 <= objective.epsilon_low <= 1:
+        yield f"objective.epsilon_low={objective.epsilon_low} must be in [0, 1]."
+    if objective.epsilon_high < 0:
+        yield f"objective.epsilon_high={objective.epsilon_high} must not be negative."
+    if objective.overlong_buffer_tokens > rollout.max_completion_tokens:
+        yield (
+            f"objective.overlong_buffer_tokens={objective.overlong_buffer_tokens} "
+            "exceeds rollout.max_completion_tokens="
+            f"{rollout.max_completion_tokens}."
+        )
+
+
+def _ignored(config: Config) -> Iterator[str]:
+    """Settings that were changed but that nothing would read."""
+    model, data, reward = config.model, config.data, config.reward
+    objective, warmup = config.objective, config.warmup
+    rules = [
+        (bool(model.path), [f"model.{n}" for n in _NEW_MODEL], "model.path is set"),
+        (
+            not data.train.startswith("task:")
+            and not data.evaluation.startswith("task:"),
+            ["data.task_options"],
+            "neither data.train nor data.evaluation is a task:",
+        ),
+        (
+            not data.train.startswith("hub:")
+            and not data.evaluation.startswith("hub:"),
+            ["data.subset"],
+            "neither data.train nor data.evaluation is a hub:",
+        ),
+        (data.template == "chat", ["data.few_shot"], "data.template is 'chat'"),
+        (data.template == "raw", ["data.system_prompt"], "data.template is 'raw'"),
+        (not reward.format, ["reward.format_weight"], "reward.format is empty"),
+        (
+            objective.surrogate != "clip",
+            ["objective.epsilon_low", "objective.epsilon_high"],
+            f"objective.surrogate={objective.surrogate!r} does not clip",
+        ),
+        (
+            objective.surrogate != "clip",
+            ["objective.ratio_level"],
+            f"objective.surrogate={objective.surrogate!r} uses no ratio",
+        ),
+        (
+            objective.beta == 0,
+            ["objective.kl_estimator", "objective.kl_placement"],
+            "objective.beta is 0",
+        ),
+        (
+            objective.overlong_buffer_tokens == 0,
+            ["objective.overlong_penalty"],
+            "objective.overlong_buffer_tokens is 0",
+        ),
+        (
+            objective.scale_rewards == "none",
+            ["objective.std_ddof", "objective.std_epsilon"],
+            "objective.scale_rewards is 'none'",
+        ),
+        (
+            warmup.steps == 0,
+            ["warmup.batch_size", "warmup.learning_rate"],
+            "warmup.steps is 0",
+        ),
+        (
+            config.evaluation.prompts == 0,
+            [
+                f"evaluation.{field.name}"
+                for field in dataclasses.fields(config.evaluation)
+                if field.name != "prompts"
+            ],
+            "evaluation.prompts is 0",
+        ),
+        (
+            config.logging.completions_every_steps == 0,
+            ["logging.completions_shown"],
+            "logging.completions_every_steps is 0",
+        ),
+    ]
+    defaults = Config()
+    for applies, names, reason in rules:
+        for name in names if applies else ():
+            if setting(config, name) != setting(defaults, name):
+                yield (
+                    f"{name}={setting(config, name)!r} would be ignored, since "
+                    f"{reason}. Leave it out or change that."
+                )
