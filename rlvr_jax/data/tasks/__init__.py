@@ -15,7 +15,7 @@ import numpy as np
 from rlvr_jax.data import names
 from rlvr_jax.data.rows import Problem
 from rlvr_jax.data.tasks import arithmetic, countdown
-from rlvr_jax.data.tasks.draft import Draft, check_type
+from rlvr_jax.data.tasks.draft import Draft, of_their_types
 
 TASKS: dict[str, Any] = {"arithmetic": arithmetic, "countdown": countdown}
 
@@ -48,7 +48,6 @@ class Amount:
 
     def __post_init__(self) -> None:
         """Refuses impossible values."""
-        check_type(self)
         if min(self.count, self.evaluation_count) < 1:
             raise ValueError("count and evaluation_count are at least 1")
         if not 0 < self.evaluation_share < 1:
@@ -91,7 +90,10 @@ def generate(
     seen: set[str] = set()
     fruitless = 0
     while len(problems) < wanted and fruitless < _PATIENCE:
-        draft = module.draw(random, own)
+        try:
+            draft = module.draw(random, own)
+        except ValueError as error:
+            raise ValueError(f"task:{task}: {error} (data.task_options)") from None
         fruitless += 1
         if draft.question in seen:
             continue
@@ -141,7 +143,7 @@ def _parse_options(
             raise ValueError(names.unknown(kind, name, known, "data.task_options"))
     try:
         amount, own = (
-            part(**{name: settings[name] for name in own if name in settings})
+            part(**of_their_types(part, {k: settings[k] for k in own if k in settings}))
             for part, own in fields.items()
         )
     except (TypeError, ValueError) as error:

@@ -6,15 +6,31 @@ Defaults as in TinyZero's data set (github.com/Jiayi-Pan/TinyZero): 3 or 4 numbe
 
 import dataclasses
 import itertools
-from collections.abc import Sequence
+import operator
+from collections.abc import Callable, Sequence
 from fractions import Fraction
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from rlvr_jax.data.tasks.draft import Draft, check_type
+from rlvr_jax.data.tasks.draft import Draft
 
 MAX_NUMBERS = 6
 _TRIES = 1_000
+
+_EXACT: dict[str, Callable[[Any, Any], Any]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": operator.truediv,
+}
+_WHOLE = _EXACT | {"/": operator.floordiv}
+_BRACKETED_ON_THE_RIGHT_OF = {
+    "+": frozenset(),
+    "-": frozenset("+-"),
+    "*": frozenset("+-"),
+    "/": frozenset("+-*/"),
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,7 +50,6 @@ class Options:
 
     def __post_init__(self) -> None:
         """Refuses impossible values."""
-        check_type(self)
         if not 2 <= self.min_numbers <= self.max_numbers <= MAX_NUMBERS:
             raise ValueError(
                 f"needs 2 <= min_numbers <= max_numbers <= {MAX_NUMBERS}, got "
@@ -52,13 +67,13 @@ class Options:
             raise ValueError(f"wording is 'question' or 'short', got {self.wording!r}")
 
 
-@dataclasses.dataclass(frozen=True)
-class Term:
-    """A value, an expression that has it, and the operations that led to it."""
+class Node(NamedTuple):
+    """A value and how it came about: a given number, or left sign right."""
 
-    value: Fraction
-    text: str
-    steps: tuple[str, ...] = ()
+    value: Fraction | int
+    sign: str = ""
+    left: "Node | None" = None
+    right: "Node | None" = None
 
 
 def draw(random: np.random.Generator, options: Options) -> Draft:
@@ -76,9 +91,9 @@ def draw(random: np.random.Generator, options: Options) -> Draft:
         numbers = random.integers(
             options.min_number, options.max_number, size=count, endpoint=True
         ).tolist()
-        term = _join_at_random(numbers, options.operators, random)
-        if term and options.min_target <= term.value <= options.max_target:
-            return _draft(numbers, term, options.wording)
+        node = _join_at_random(numbers, options.operators, random)
+        if node and options.min_target <= node.value <= options.max_target:
+            return _draft(numbers, node, options.wording)
     raise ValueError(
         f"found no target between {options.min_target} and {options.max_target} in "
         f"{_TRIES} tries; widen the range of targets or of numbers"
@@ -105,76 +120,65 @@ def solve(numbers: Sequence[int], target: int) -> str | None:
       >>> solve([1, 1], 5) is None
       True
     """
-    return _search([Term(Fraction(n), str(n)) for n in numbers], Fraction(target))
+    node = _search([Node(Fraction(number)) for number in numbers], Fraction(target))
+    return node and text_of(node)
 
 
-def _search(terms: list[Term], target: Fraction) -> str | None:
-    if len(terms) == 1:
-        return terms[0].text if terms[0].value == target else None
-    for i, j in itertools.permutations(range(len(terms)), 2):
-        rest = [term for k, term in enumerate(terms) if k not in (i, j)]
-        for sign in "+-*/":
-            if sign in "+*" and i > j:
+def text_of(node: Node) -> str:
+    """The expression, with brackets only where precedence asks for them."""
+    if node.left is None or node.right is None:
+        return str(node.value)
+    left, right = text_of(node.left), text_of(node.right)
+    if node.sign in "*/" and node.left.sign in {"+", "-"}:
+        left = f"({left})"
+    if node.right.sign in _BRACKETED_ON_THE_RIGHT_OF[node.sign]:
+        right = f"({right})"
+    return f"{left} {node.sign} {right}"
+
+
+def steps_of(node: Node) -> list[str]:
+    """The operations in the order in which they can be done: "3 * 4 = 12"."""
+    if node.left is None or node.right is None:
+        return []
+    step = f"{node.left.value} {node.sign} {node.right.value} = {node.value}"
+    return [*steps_of(node.left), *steps_of(node.right), step]
+
+
+def _search(nodes: list[Node], target: Fraction) -> Node | None:
+    if len(nodes) == 1:
+        return nodes[0] if nodes[0].value == target else None
+    for i, j in itertools.permutations(range(len(nodes)), 2):
+        left, right = nodes[i], nodes[j]
+        rest = [node for k, node in enumerate(nodes) if k not in (i, j)]
+        for sign, apply in _EXACT.items():
+            if (sign in "+*" and i > j) or (sign == "/" and right.value == 0):
                 continue
-            joined = _join(terms[i], sign, terms[j])
-            if joined and (found := _search([joined, *rest], target)):
+            joined = Node(apply(left.value, right.value), sign, left, right)
+            if found := _search([joined, *rest], target):
                 return found
     return None
 
 
 def _join_at_random(
     numbers: list[int], operators: str, random: np.random.Generator
-) -> Term | None:
-    """One term from all numbers; None where a difference or quotient is not whole."""
-    terms = [Term(Fraction(number), str(number)) for number in numbers]
-    while len(terms) > 1:
-        i, j = random.permutation(len(terms))[:2]
-        joined = _join(terms[i], operators[random.integers(len(operators))], terms[j])
-        if joined is None or joined.value < 0 or joined.value.denominator != 1:
+) -> Node | None:
+    """One node from all numbers; None where a value is negative or not whole."""
+    nodes = [Node(number) for number in numbers]
+    while len(nodes) > 1:
+        random.shuffle(nodes)
+        right, left = nodes.pop(), nodes.pop()
+        sign = operators[random.integers(len(operators))]
+        if sign == "/" and (right.value == 0 or left.value % right.value):
             return None
-        terms = [term for k, term in enumerate(terms) if k not in (i, j)]
-        terms.append(joined)
-    return terms[0]
+        value = _WHOLE[sign](left.value, right.value)
+        if value < 0:
+            return None
+        nodes.append(Node(value, sign, left, right))
+    return nodes[0]
 
 
-def _join(left: Term, sign: str, right: Term) -> Term | None:
-    """left sign right; None for a division by zero."""
-    if sign == "/" and right.value == 0:
-        return None
-    value = {
-        "+": lambda a, b: a + b,
-        "-": lambda a, b: a - b,
-        "*": lambda a, b: a * b,
-        "/": lambda a, b: a / b,
-    }[sign](left.value, right.value)
-    text = f"{_wrap(left.text, sign, False)} {sign} {_wrap(right.text, sign, True)}"
-    step = f"{left.value} {sign} {right.value} = {value}"
-    return Term(value, text, (*left.steps, *right.steps, step))
-
-
-def _wrap(text: str, sign: str, is_right: bool) -> str:
-    """Puts brackets around an operand where precedence asks for them."""
-    if sign == "/" and is_right:
-        binding = {"+", "-", "*", "/"}
-    elif sign in "*/" or (sign == "-" and is_right):
-        binding = {"+", "-"}
-    else:
-        binding = set()
-    return f"({text})" if _top_operators(text) & binding else text
-
-
-def _top_operators(text: str) -> set[str]:
-    """The operators of an expression that no bracket encloses."""
-    depth, found = 0, set()
-    for token in text.replace("(", "( ").replace(")", " )").split():
-        depth += (token == "(") - (token == ")")
-        if depth == 0 and token in "+-*/":
-            found.add(token)
-    return found
-
-
-def _draft(numbers: list[int], term: Term, wording: str) -> Draft:
-    target = int(term.value)
+def _draft(numbers: list[int], node: Node, wording: str) -> Draft:
+    target = int(node.value)
     question = " ".join(map(str, numbers)) + f" -> {target}"
     if wording == "question":
         question = (
@@ -182,7 +186,7 @@ def _draft(numbers: list[int], term: Term, wording: str) -> Draft:
             "with +, -, *, / and parentheses, to make an expression equal to "
             f"{target}. Put the expression in <answer> </answer> tags."
         )
-    steps = [*term.steps, f"<answer>{term.text}</answer>"]
+    steps = [*steps_of(node), f"<answer>{text_of(node)}</answer>"]
     return Draft(
         question=question,
         answer={"target": target, "numbers": numbers},

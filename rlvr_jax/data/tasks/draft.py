@@ -19,16 +19,26 @@ class Draft:
     meta: dict[str, Any] = dataclasses.field(default_factory=dict)
 
 
-def check_type(options: Any) -> None:
-    """Refuses an option whose JSON value has another type than its default.
+def of_their_types(options: type, settings: dict[str, Any]) -> dict[str, Any]:
+    """Settings read from JSON, each of the type of its option's default.
+
+    Args:
+      options: a dataclass.
+      settings: values for some of its fields.
+
+    Returns:
+      The same settings; whole numbers as float where the default is one.
 
     Raises:
       ValueError: names the option, the type and the value.
     """
-    for field in dataclasses.fields(options):
-        value, default = getattr(options, field.name), field.default
-        accepts = (int, float) if isinstance(default, float) else type(default)
-        if not isinstance(value, accepts) or isinstance(value, bool):
-            raise ValueError(
-                f"{field.name} needs a {type(default).__name__}, got {value!r}"
-            )
+    defaults = {field.name: field.default for field in dataclasses.fields(options)}
+    typed = {}
+    for name, value in settings.items():
+        kind = type(defaults[name])
+        if kind is float and type(value) is int:
+            value = float(value)
+        if type(value) is not kind:
+            raise ValueError(f"{name} needs a {kind.__name__}, got {value!r}")
+        typed[name] = value
+    return typed
