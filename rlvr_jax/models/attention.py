@@ -24,7 +24,7 @@ class KeyValues:
 
     keys: Float[Array, "*rows Hkv S K"]
     values: Float[Array, "*rows Hkv S K"]
-    mask: Bool[Array, "*rows #Q S"]
+    mask: Bool[Array, "*#rows #Q S"]
 
 
 def attention(
@@ -81,8 +81,8 @@ def attention(
 
 def rotary_frequencies(
     head_dim: int, theta: float, scaling: RopeScaling | None
-) -> tuple[Float[Array, " K/2"], float]:
-    """Angle per position of each rotated pair, and a factor on cos and sin.
+) -> tuple[Float[Array, " F"], float]:
+    """Angle per position of each of F = K/2 pairs, and a factor on cos and sin.
 
     Plain RoPE (https://arxiv.org/abs/2104.09864): theta^(-2i/K). "linear" divides by
     `factor`; "llama3" divides only the slow pairs, with a smooth passage between;
@@ -119,7 +119,7 @@ def rotary_frequencies(
 def rotate(
     heads: Float[Array, "*rows Q N K"],
     positions: Int[Array, "*rows Q"],
-    frequencies: Float[Array, " K/2"],
+    frequencies: Float[Array, " F"],
     factor: float,
 ) -> Float[Array, "*rows Q N K"]:
     """Applies RoPE: pair i is (i, i + K/2), turned by positions * frequencies[i]."""

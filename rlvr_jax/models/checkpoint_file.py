@@ -5,7 +5,7 @@ matrices as [outputs, inputs].
 """
 
 from collections.abc import Iterator
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from rlvr_jax.models.decoder import parameter_shapes
 Index = tuple[slice, ...]
 
 
+@runtime_checkable
 class CheckpointFile(Protocol):
     """An open checkpoint in one of the formats."""
 
