@@ -48,6 +48,21 @@ def tail(text: str, limit: int) -> str:
     return f"[... {len(text) - limit:,} characters ...] {text[len(text) - limit :]}"
 
 
+def duration(seconds: float | int) -> str:
+    """A length of time for reading.
+
+    Example:
+      >>> duration(7), duration(245), duration(7380)
+      ('7 s', '4 min 05 s', '2 h 03 min')
+    """
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60:02} s"
+    return f"{whole // 3600} h {whole % 3600 // 60:02} min"
+
+
 def _hidden(char: str) -> bool:
     # Cc control, Cf format (direction marks), Cs surrogates, Zl and Zp separators.
     kinds = ("Cc", "Cf", "Cs", "Zl", "Zp")

@@ -94,7 +94,7 @@ class StepProgress:
         if len(self._times) < 2:
             return "?"
         pace = (self._times[-1] - self._times[0]) / (len(self._times) - 1)
-        return duration(pace * max(self.total - self.done, 0))
+        return texts.duration(pace * max(self.total - self.done, 0))
 
 
 @contextlib.contextmanager
@@ -190,16 +190,6 @@ def print_evaluation(
             cells.extend(_compared(before.get(name), after.get(name)))
         table.add_row(*cells)
     console.print(table)
-
-
-def duration(seconds: float | int) -> str:
-    """A length of time for reading: '7 s', '4 min 05 s', '2 h 03 min'."""
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60:02} s"
-    return f"{whole // 3600} h {whole % 3600 // 60:02} min"
 
 
 class _Bar(rich.progress.Progress):

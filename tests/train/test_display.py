@@ -190,11 +190,3 @@ def test_evaluation_before_training_has_no_comparison():
     display.print_evaluation({"pass@1": (0.31, 0.25, 0.37)}, console=console)
     assert "0.310 [0.250, 0.370]" in read()
     assert "change" not in read()
-
-
-@pytest.mark.parametrize(
-    ("seconds", "shown"),
-    [(0.4, "0 s"), (59.6, "1 min 00 s"), (245, "4 min 05 s"), (7380, "2 h 03 min")],
-)
-def test_duration(seconds, shown):
-    assert display.duration(seconds) == shown

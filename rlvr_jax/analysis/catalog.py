@@ -1,0 +1,276 @@
+"""Which charts a report has: titles, units and the metrics that share a chart.
+
+A chart without any of its metrics in the run is left out; a metric that no chart
+names is drawn under "Other". docs/metrics.md defines every name.
+"""
+
+import dataclasses
+import math
+import re
+
+
+@dataclasses.dataclass(frozen=True)
+class Chart:
+    """Metrics drawn on one pair of axes, in one unit."""
+
+    title: str
+    unit: str
+    """"share" is shown in percent, "" has no unit."""
+    lines: tuple[tuple[str, str], ...]
+    """(metric, its label in the legend)."""
+    note: str = ""
+    """One sentence on how to read it."""
+    stacked: bool = False
+    """The lines are parts of a whole: drawn as areas when there is one run."""
+    whole: tuple[str, str] | None = None
+    """The whole that stacked parts belong to, drawn as a line above them."""
+
+    essential: bool = False
+    """Drawn also when it is 0 at every step; other charts are then only named."""
+
+    @property
+    def metrics(self) -> tuple[tuple[str, str], ...]:
+        """All (metric, label) pairs of the chart."""
+        return self.lines if self.whole is None else (*self.lines, self.whole)
+
+
+@dataclasses.dataclass(frozen=True)
+class Section:
+    """Charts under one heading."""
+
+    title: str
+    charts: tuple[Chart, ...]
+
+
+SECTIONS = (
+    Section(
+        "Learning",
+        (
+            Chart(
+                "Reward",
+                "",
+                (
+                    ("reward/mean", "mean"),
+                    ("reward/shaped_mean", "with length and KL terms"),
+                    ("reward/std", "std"),
+                ),
+                "Of all completions of a step.",
+                essential=True,
+            ),
+            Chart(
+                "Pass rate",
+                "share",
+                (("pass_rate/mean", "verified correct"),),
+                "Training completions that the verifier accepted.",
+                essential=True,
+            ),
+            Chart(
+                "Groups without signal",
+                "share",
+                (
+                    ("advantage/zero_share", "zero advantage"),
+                    ("pass_rate/all_correct", "all correct"),
+                    ("pass_rate/all_wrong", "all wrong"),
+                ),
+                "Prompts whose completions all earned the same.",
+                essential=True,
+            ),
+            Chart(
+                "Advantage size",
+                "",
+                (("advantage/abs_mean", "mean of absolute value"),),
+            ),
+            Chart("Format followed", "share", (("format/rate", "matches"),)),
+            Chart("Warm-up loss", "nats", (("warmup/loss", "per token"),)),
+        ),
+    ),
+    Section(
+        "Completions",
+        (
+            Chart(
+                "Entropy",
+                "nats",
+                (
+                    ("entropy/mean", "mean"),
+                    ("entropy/correct", "correct"),
+                    ("entropy/wrong", "wrong"),
+                ),
+                "Per token, of the sampling distribution.",
+                essential=True,
+            ),
+            Chart(
+                "Length",
+                "tokens",
+                (
+                    ("completion/length_mean", "mean"),
+                    ("completion/length_correct", "correct"),
+                    ("completion/length_wrong", "wrong"),
+                ),
+                essential=True,
+            ),
+            Chart("Longest completion", "tokens", (("completion/length_max", "max"),)),
+            Chart(
+                "Cut at the limit",
+                "share",
+                (("completion/truncated_share", "truncated"),),
+                "Completions that max_completion_tokens ended.",
+            ),
+        ),
+    ),
+    Section(
+        "Update",
+        (
+            Chart(
+                "Clipped tokens",
+                "share",
+                (("clip/low", "below 1 - ε_low"), ("clip/high", "above 1 + ε_high")),
+                "Gradients that the clip removed; none with one update per batch.",
+                essential=True,
+            ),
+            Chart(
+                "Importance ratio",
+                "",
+                (("ratio/mean", "mean"), ("ratio/min", "min"), ("ratio/max", "max")),
+            ),
+            Chart(
+                "KL divergence",
+                "nats",
+                (("kl/old_policy", "to old policy"), ("kl/reference", "to reference")),
+                "Per token.",
+            ),
+            Chart(
+                "Loss",
+                "",
+                (
+                    ("loss/total", "total"),
+                    ("loss/policy", "policy"),
+                    ("loss/kl", "KL term"),
+                    ("loss/entropy", "entropy term"),
+                ),
+            ),
+            Chart("Gradient norm", "", (("grad/norm", "before clipping"),)),
+            Chart(
+                "Gradient clipped", "share", (("grad/clipped_share", "of the updates"),)
+            ),
+            Chart("Learning rate", "", (("optimizer/learning_rate", "last update"),)),
+            Chart(
+                "Skipped updates", "share", (("optimizer/skipped", "of the updates"),)
+            ),
+            Chart(
+                "Sampler mismatch",
+                "nats",
+                (
+                    ("mismatch/abs_logprob_mean", "mean"),
+                    ("mismatch/abs_logprob_max", "max"),
+                ),
+                "Absolute difference of a token's log-prob, sampler and trainer.",
+            ),
+            Chart(
+                "Sampler mismatch, KL", "nats", (("mismatch/kl", "sampler to trainer"),)
+            ),
+        ),
+    ),
+    Section(
+        "Verifier",
+        (
+            Chart(
+                "Verdicts",
+                "share",
+                (
+                    ("verifier/correct", "correct"),
+                    ("verifier/wrong", "wrong"),
+                    ("verifier/unparseable", "unparseable"),
+                    ("verifier/timeout", "timeout"),
+                    ("verifier/crash", "crash"),
+                    ("verifier/bad_reference", "bad reference"),
+                ),
+                stacked=True,
+            ),
+            Chart(
+                "Reads the reasoning",
+                "share",
+                (("verifier/read_reasoning_share", "of the episodes"),),
+            ),
+        ),
+    ),
+    Section(
+        "Speed and memory",
+        (
+            Chart(
+                "Time per step",
+                "s",
+                (
+                    ("time/rollout_s", "rollout"),
+                    ("time/verify_s", "verify"),
+                    ("time/update_s", "update"),
+                ),
+                stacked=True,
+                whole=("time/step_s", "whole step"),
+            ),
+            Chart("Speed", "tokens/s", (("speed/tokens_per_s", "sampled tokens"),)),
+            Chart("Host memory", "GiB", (("memory/peak_rss_gib", "peak"),)),
+        ),
+    ),
+)
+
+ZERO_MEANS_NONE = (
+    "completion/length_correct",
+    "completion/length_wrong",
+    "entropy/correct",
+    "entropy/wrong",
+)
+"""0 when a step had no such completion: a gap in the curve, not a value."""
+
+NAMED = {
+    metric
+    for section in SECTIONS
+    for chart in section.charts
+    for metric, _ in chart.metrics
+}
+
+HISTOGRAM = re.compile(r"pass_rate/histogram_(\d+)$")
+"""Share of groups with exactly this many correct completions."""
+
+
+def other_charts(names: set[str]) -> list[Chart]:
+    """A chart for each metric that no section names, evaluations left out.
+
+    Example:
+      >>> [chart.title for chart in other_charts({"mine/x", "loss/total"})]
+      ['mine/x']
+    """
+    return [
+        Chart(name, _unit(name), ((name, "value"),))
+        for name in sorted(names - NAMED)
+        if not name.startswith("evaluation/") and not HISTOGRAM.match(name)
+    ]
+
+
+def shown(value: float, unit: str) -> str:
+    """A number with its unit, short.
+
+    Example:
+      >>> shown(0.4844, "share"), shown(1234.5, "tokens"), shown(1e-6, "")
+      ('48.4 %', '1,234 tokens', '1e-06')
+    """
+    if not math.isfinite(value):
+        return "not finite"
+    if unit == "share":
+        percent = 100 * value
+        return f"{percent:.2g} %" if 0 < abs(percent) < 1 else f"{percent:.1f} %"
+    if abs(value) >= 100:
+        number = f"{value:,.0f}"
+    elif value == 0 or abs(value) >= 0.001:
+        number = f"{value:.3g}"
+    else:
+        number = f"{value:.2g}"
+    return f"{number} {unit}".strip()
+
+
+def _unit(name: str) -> str:
+    """The unit that an unknown metric's own name declares."""
+    endings = {"_share": "share", "_s": "s", "_gib": "GiB", "_tokens": "tokens"}
+    for ending, unit in endings.items():
+        if name.endswith(ending):
+            return "tokens/s" if name.endswith("_per_s") else unit
+    return ""
