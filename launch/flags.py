@@ -52,7 +52,9 @@ def run(main: Callable[[Config], int | None]) -> None:
             )
         config = _CONFIG.value
         if config is None:
-            raise ConfigError("config: give a recipe, as --config=configs/quickstart.py")
+            raise ConfigError(
+                "config: give a recipe, as --config=configs/quickstart.py"
+            )
         if not isinstance(config, Config):
             raise ConfigError(
                 "config: get_config() of the recipe must return a "
@@ -93,7 +95,9 @@ def _check_names(arguments: list[str]) -> None:
             continue
         name = flag.removeprefix("config.")
         if name not in known:
-            tails = [n for n in known if n.rsplit(".", 1)[-1] == name.rsplit(".", 1)[-1]]
+            tails = [
+                n for n in known if n.rsplit(".", 1)[-1] == name.rsplit(".", 1)[-1]
+            ]
             guess = suggestion(name, tails or known)
             raise ConfigError(f"config: unknown setting {name}{guess}")
 

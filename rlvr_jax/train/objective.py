@@ -124,8 +124,7 @@ def objective_sums(
     """The numerator of the loss over `rows`, sums of metrics, and largest values."""
     mask, weights = flat(rows.token_mask), flat(rows.weights)
     row_advantages = flat(rows.advantages)
-    started = rows.old_logprobs is not None
-    old = flat(rows.old_logprobs) if started else policy_logprobs
+    old = policy_logprobs if rows.old_logprobs is None else flat(rows.old_logprobs)
     log_ratio = ratios.token_log_ratio(policy_logprobs, old, mask)
     level = log_ratio
     if objective.ratio_level == "sequence":
@@ -143,7 +142,7 @@ def objective_sums(
         return aggregation.aggregate(values, weights, weights.sum())
 
     parts = {"policy": weighted(policy_loss).numerator}
-    if objective.beta > 0 and objective.kl_placement == "loss":
+    if rows.reference_logprobs is not None:
         divergence = kl.kl_estimate(
             policy_logprobs,
             flat(rows.reference_logprobs),
@@ -153,7 +152,7 @@ def objective_sums(
     if objective.entropy_coefficient != 0:
         bonus = objective.entropy_coefficient * weighted(entropies).numerator
         parts["entropy"] = -bonus
-    numerator = sum(parts.values())
+    numerator = jnp.stack(list(parts.values())).sum()
 
     sums, peaks = _diagnostics(policy_logprobs, entropies, log_ratio, rows)
     low, high = diagnostics.clip_fractions(level, row_advantages, mask, **bounds)

@@ -92,13 +92,13 @@ def train_step(
     objective = plan.objective
     limit = plan.max_completion_tokens
     # With a single update the policy is its own old policy: no pass needed.
-    in_reward = objective.beta > 0 and objective.kl_placement == "reward"
+    in_reward = state.reference is not None and objective.kl_placement == "reward"
     old = reference = sequence_kl = None
     if plan.updates > 1 or in_reward:
         old = batch_logprobs(state.parameters, rollouts, plan)
     if state.reference is not None:
         reference = batch_logprobs(state.reference, rollouts, plan)
-    if in_reward:
+    if old is not None and reference is not None and in_reward:
         gap = jnp.where(rollouts.token_mask, old - reference, 0.0)
         sequence_kl = gap.sum(axis=-1)  # k1 of the whole completion
     shaped = shaped_rewards(rewards, rollouts, objective, limit, sequence_kl)
@@ -161,9 +161,9 @@ def _update(carry, prompts: Prompts, rows: Rows, denominator, plan: StepPlan):
         return numerator, (sums, peaks)
 
     def accumulate(gradients, micro):
-        micro = constrain_rows(*micro, plan.mesh)
+        prompts, rows = constrain_rows(*micro, plan.mesh)
         (numerator, aux), new = jax.value_and_grad(loss, has_aux=True)(
-            parameters, *micro
+            parameters, prompts, rows
         )
         return jax.tree.map(jnp.add, gradients, new), (numerator, *aux)
 
@@ -237,8 +237,8 @@ def batch_logprobs(
     rows = (rollouts.completion_tokens, rollouts.kept_tokens)
 
     def body(_, micro):
-        prompts, rows = constrain_rows(*micro, plan.mesh)
-        return None, completion_logprobs(parameters, prompts, *rows, plan)[0]
+        prompts, (tokens, kept) = constrain_rows(*micro, plan.mesh)
+        return None, completion_logprobs(parameters, prompts, tokens, kept, plan)[0]
 
     micros = split_micro_batches(prompts, rows, plan.batch.micro_batch_size)
     _, logprobs = jax.lax.scan(body, None, micros)

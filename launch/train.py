@@ -1,0 +1,39 @@
+"""Trains a policy: `python -m launch.train --config configs/quickstart.py`.
+
+Any setting of the recipe can be changed: `--config.objective.epsilon_high=0.28`. The
+same command continues a run that was stopped or killed.
+"""
+
+import os
+import pathlib
+
+import jax
+
+from launch import flags
+from rlvr_jax.config import Config
+from rlvr_jax.rollout.scoring import VerifierFailure
+from rlvr_jax.train.loop import run as run_training
+from rlvr_jax.validate import ConfigError
+
+
+def main(config: Config) -> int:
+    """Runs the recipe; 0 when it finished or was stopped on request."""
+    use_compilation_cache()
+    try:
+        run_training(config)
+    except (ValueError, ConnectionError, VerifierFailure) as error:
+        # Raised on purpose with a message for the user.
+        raise ConfigError(str(error)) from error
+    return 0
+
+
+def use_compilation_cache() -> None:
+    """Keeps compiled programs between runs, under $RLVR_CACHE or ~/.cache/rlvr_jax."""
+    cache = os.environ.get("RLVR_CACHE", "~/.cache/rlvr_jax")
+    folder = pathlib.Path(cache).expanduser() / "xla"
+    jax.config.update("jax_compilation_cache_dir", str(folder))
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 1.0)
+
+
+if __name__ == "__main__":
+    flags.run(main)

@@ -1,0 +1,300 @@
+"""A run from settings to summary: evaluate, then sample, verify, learn, save."""
+
+import functools
+import pathlib
+import resource
+import sys
+import time
+from typing import Any
+
+import jax
+import numpy as np
+from flax import nnx
+
+from rlvr_jax import config as config_lib
+from rlvr_jax.analysis.report import write_report
+from rlvr_jax.config import Config
+from rlvr_jax.mesh.mesh import fetch
+from rlvr_jax.models.weights import save_decoder
+from rlvr_jax.rollout.callback import verify_in_program
+from rlvr_jax.rollout.sampler import row_keys, sample
+from rlvr_jax.rollout.scoring import Scores
+from rlvr_jax.train import display
+from rlvr_jax.train.checkpoint import Checkpoints
+from rlvr_jax.train.evaluation import as_metrics
+from rlvr_jax.train.interrupts import stop_on_signals
+from rlvr_jax.train.metrics import RunWriter, write_json, write_summary
+from rlvr_jax.train.optimizer import learning_rate_schedule, updates_per_step
+from rlvr_jax.train.plan import plan_sections
+from rlvr_jax.train.policy import cast, new_state
+from rlvr_jax.train.resume import check_same_run
+from rlvr_jax.train.setup import Setup, prepare, versions
+from rlvr_jax.train.step import TrainState, train_step
+from rlvr_jax.types import Rollouts
+from rlvr_jax.verifiers.pool import VerifierPool
+
+
+def run(config: Config) -> dict[str, Any]:
+    """Runs or resumes `config` in its run_dir and returns the summary.
+
+    Raises:
+      ConfigError, ValueError, FileNotFoundError: before step 0, what to change.
+      VerifierFailure: too many verifiers crashed or timed out; the run can resume.
+    """
+    started = time.perf_counter()
+    folder = pathlib.Path(config.run_dir).expanduser()
+    check_same_run(config, folder)
+    reward = config.reward
+    with (
+        VerifierPool(reward.workers, reward.timeout_s) as pool,
+        stop_on_signals() as stop,
+    ):
+        setup = prepare(config, pool)
+        checkpoints = Checkpoints(folder / "checkpoints", config.checkpoint.keep)
+        display.print_plan(plan_sections(setup, resumes_at=checkpoints.latest))
+        config_lib.save(config, folder / "config.json")
+        write_json(folder / "versions.json", versions())
+        run = _Run(setup, folder, checkpoints, started)
+        try:
+            return run.to_the_end(stop)
+        finally:
+            checkpoints.close()
+
+
+class _Run:
+    """One process's part of a run."""
+
+    def __init__(
+        self,
+        setup: Setup,
+        folder: pathlib.Path,
+        checkpoints: Checkpoints,
+        started: float,
+    ):
+        self.setup, self.config, self.folder = setup, setup.config, folder
+        self.checkpoints = checkpoints
+        self.started = started
+        self.is_first = jax.process_index() == 0
+        self.learn = jax.jit(
+            functools.partial(train_step, plan=setup.step_plan), donate_argnums=0
+        )
+        self.learning_rate = learning_rate_schedule(self.config)
+        self.before: dict[str, Any] | None = None
+
+    def to_the_end(self, stop) -> dict[str, Any]:
+        config = self.config
+        state, step = self._start()
+        with RunWriter(
+            self.folder, tensorboard=config.logging.tensorboard, resume_step=step
+        ) as writer:
+            if step == 0:
+                self.before = self._evaluate(state, 0, writer)
+            with display.progress(config.steps, start=step) as progress:
+                while step < config.steps and not stop:
+                    if self._due(step, config.evaluation.every_steps):
+                        self._evaluate(state, step, writer)
+                    state, metrics = self._step(state, step, writer)
+                    writer.metrics(step, metrics)
+                    progress.update(step, metrics)
+                    step += 1
+                    if self._due(step, config.checkpoint.every_steps):
+                        self._save(state, step)
+            if self.checkpoints.latest != step:
+                self._save(state, step)
+            finished = step == config.steps
+            after = self._evaluate(state, step, writer) if finished else None
+        return self._finish(state, step, after)
+
+    @staticmethod
+    def _due(step: int, every: int) -> bool:
+        return every > 0 and step > 0 and step % every == 0
+
+    def _start(self) -> tuple[TrainState, int]:
+        """The newest checkpoint, or a new state after the cold start."""
+        setup, beta = self.setup, self.config.objective.beta
+        fresh = functools.partial(
+            new_state,
+            optimizer=setup.step_plan.optimizer,
+            mesh=setup.mesh,
+            keeps_reference=beta > 0,
+        )
+        if self.checkpoints.latest is not None:
+            state, extra = self.checkpoints.restore(like=fresh(setup.parameters))
+            self.before = extra["before"]
+            return state, int(state.step)
+        parameters = setup.parameters
+        if setup.warmup is not None:
+            begun = time.perf_counter()
+            parameters, losses = setup.warmup.run(parameters)
+            print(
+                f"cold start: {len(losses)} steps, loss {losses[0]:.3f} -> "
+                f"{losses[-1]:.3f} nats/token, {time.perf_counter() - begun:.0f} s",
+                flush=True,
+            )
+        return fresh(parameters), 0
+
+    def _step(self, state: TrainState, step: int, writer: RunWriter):
+        """Samples, verifies and learns from one batch."""
+        setup = self.setup
+        indices = setup.order.indices(step)
+        begun = time.perf_counter()
+        rollouts, scores, verify_s = self._rollouts(state.parameters, indices, step)
+        sampled = time.perf_counter()
+        put = functools.partial(setup.batches.put)
+        state, metrics = self.learn(
+            state, rollouts, put(scores.rewards), put(scores.correct)
+        )
+        metrics = {name: float(value) for name, value in fetch(metrics).items()}
+        done = time.perf_counter()
+        rollout_s = sampled - begun - verify_s
+        tokens = metrics["completion/length_mean"] * scores.rewards.size
+        metrics |= scores.metrics | {
+            "optimizer/learning_rate": float(
+                self.learning_rate(step * updates_per_step(self.config))
+            ),
+            "time/rollout_s": rollout_s,
+            "time/verify_s": verify_s,
+            "time/update_s": done - sampled,
+            "time/step_s": done - begun,
+            "speed/tokens_per_s": tokens / rollout_s,
+            "memory/peak_rss_gib": peak_rss_gib(),
+        }
+        every = self.config.logging.completions_every_steps
+        if every > 0 and step % every == 0:
+            self._show_completions(step, indices, rollouts, scores, writer)
+        return state, metrics
+
+    def _rollouts(
+        self, parameters: nnx.State, indices: np.ndarray, step: int
+    ) -> tuple[Rollouts, Scores, float]:
+        """Completions of the problems `indices`, their scores, seconds of verifying."""
+        setup = self.setup
+        tokens, lengths = setup.batches.arrays(indices)
+        ids = setup.batches.put(indices)
+        keys = row_keys(self.config.seed, step, ids, setup.sampling.num_generations)
+        weights = cast(parameters, self.config.model.dtype)
+        inputs = (weights, tokens, lengths, keys)
+        if self.config.reward.execution == "callback":
+            return self._rollouts_in_one_program(inputs, ids)
+        rollouts = sample(setup.step_plan.graphdef, *inputs, sampling=setup.sampling)
+        host = fetch(
+            (rollouts.completion_tokens, rollouts.completion_lengths, rollouts.ended)
+        )
+        begun = time.perf_counter()
+        scores = setup.scorer(indices, *host)
+        return rollouts, scores, time.perf_counter() - begun
+
+    def _rollouts_in_one_program(self, inputs, ids):
+        """The same with the verifiers called from inside the sampling program."""
+        setup = self.setup
+        held: list[tuple[Scores, float]] = []
+
+        def score(*arrays):
+            begun = time.perf_counter()
+            scores = setup.scorer(*arrays)
+            held.append((scores, time.perf_counter() - begun))
+            return scores.rewards, scores.correct
+
+        self._score = score
+        rollouts, rewards, _ = self._verified_sample(*inputs, ids)
+        jax.block_until_ready(rewards)
+        scores, seconds = held[0]
+        return rollouts, scores, seconds
+
+    @functools.cached_property
+    def _verified_sample(self):
+        setup = self.setup
+
+        def program(weights, tokens, lengths, keys, ids):
+            rollouts = sample(
+                setup.step_plan.graphdef,
+                weights,
+                tokens,
+                lengths,
+                keys,
+                sampling=setup.sampling,
+            )
+            rewards, correct = verify_in_program(
+                lambda *arrays: self._score(*arrays), ids, rollouts
+            )
+            return rollouts, rewards, correct
+
+        return jax.jit(program)
+
+    def _evaluate(self, state: TrainState, step: int, writer: RunWriter):
+        evaluation = self.setup.evaluation
+        if evaluation is None:
+            return None
+        scores, metrics = evaluation(cast(state.parameters, self.config.model.dtype))
+        writer.metrics(step, as_metrics(scores) | metrics)
+        if step == 0:
+            display.print_evaluation(scores)
+        return {name: list(score) for name, score in scores.items()}
+
+    def _show_completions(self, step, indices, rollouts, scores, writer) -> None:
+        lengths, ended = fetch((rollouts.completion_lengths, rollouts.ended))
+        generations = lengths.shape[1]
+        rows = [
+            {
+                "prompt": self.setup.train.problems[indices[i // generations]].question,
+                "completion": text,
+                "reference": _as_text(
+                    self.setup.train.problems[indices[i // generations]].answer
+                ),
+                "verdict": str(verdict.status),
+                "detail": verdict.detail,
+                "reward": float(scores.rewards.flat[i]),
+                "tokens": int(lengths.flat[i]),
+                "truncated": not bool(ended.flat[i]),
+            }
+            for i, (text, verdict) in enumerate(
+                zip(scores.texts, scores.verdicts, strict=True)
+            )
+        ]
+        writer.completions(step, rows)
+        shown = self.config.logging.completions_shown
+        spread = np.linspace(0, len(rows) - 1, shown).astype(int) if shown else []
+        display.print_completions([rows[i] for i in spread], step=step)
+
+    def _save(self, state: TrainState, step: int) -> None:
+        self.checkpoints.save(state, step, {"before": self.before})
+
+    def _finish(self, state: TrainState, step: int, after) -> dict[str, Any]:
+        """Summary, export and report; prints where they are."""
+        config = self.config
+        summary = {
+            "seconds": round(time.perf_counter() - self.started, 2),
+            "steps": step,
+            "finished": step == config.steps,
+            "eval": {"before": self.before, "after": after},
+        }
+        if not summary["finished"]:
+            print(
+                f"stopped at step {step} of {config.steps} and saved; the same command "
+                "continues."
+            )
+        elif config.checkpoint.export:
+            decoder = nnx.merge(self.setup.step_plan.graphdef, state.parameters)
+            source = config.model.path or None
+            save_decoder(decoder, self.folder / "model", source=source)
+            self.setup.tokenizer.save(self.folder / "model")
+        if not self.is_first:
+            return summary
+        write_summary(self.folder, summary)
+        if self.before and after:
+            display.print_evaluation(self.before, after)
+        if config.logging.report and (self.folder / "metrics.jsonl").stat().st_size:
+            write_report([self.folder], self.folder / "report.html")
+            print(f"report: {self.folder / 'report.html'}")
+        print(f"run folder: {self.folder}  ({summary['seconds']:.0f} s)")
+        return summary
+
+
+def peak_rss_gib() -> float:
+    """Largest resident memory of this process so far, in GiB."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak / (2**30 if sys.platform == "darwin" else 2**20)
+
+
+def _as_text(answer: Any) -> str:
+    return answer if isinstance(answer, str) else repr(answer)

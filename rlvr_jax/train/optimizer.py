@@ -1,0 +1,42 @@
+"""The optimizer and its learning-rate schedule, counted in updates."""
+
+import optax
+
+from rlvr_jax.config import Config
+
+
+def updates_per_step(config: Config) -> int:
+    """Optimizer updates made from one rollout batch."""
+    return config.batch.minibatches_per_step * config.batch.epochs_per_step
+
+
+def learning_rate_schedule(config: Config) -> optax.Schedule:
+    """Learning rate by update: a linear warm-up, then constant or down to 0."""
+    settings, updates = config.optimizer, updates_per_step(config)
+    peak, warmup = settings.learning_rate, settings.warmup_steps * updates
+    rest = max(1, config.steps * updates - warmup)
+    after = {
+        "constant": optax.constant_schedule(peak),
+        "linear": optax.linear_schedule(peak, 0.0, rest),
+        "cosine": optax.cosine_decay_schedule(peak, rest),
+    }[settings.schedule]
+    if warmup == 0:
+        return after
+    # The first update already moves: rates 1/n, 2/n, ..., 1 of the peak.
+    rising = optax.linear_schedule(peak / warmup, peak, max(1, warmup - 1))
+    return optax.join_schedules([rising, after], [warmup])
+
+
+def make_optimizer(config: Config) -> optax.GradientTransformation:
+    """AdamW behind a clip of the global gradient norm."""
+    settings = config.optimizer
+    adam = optax.adamw(
+        learning_rate_schedule(config),
+        b1=settings.adam_b1,
+        b2=settings.adam_b2,
+        eps=settings.adam_eps,
+        weight_decay=settings.weight_decay,
+    )
+    if settings.max_grad_norm == 0:
+        return adam
+    return optax.chain(optax.clip_by_global_norm(settings.max_grad_norm), adam)

@@ -1,0 +1,162 @@
+"""What is about to run, in words and numbers, before anything compiles."""
+
+import jax
+import jax.numpy as jnp
+
+from rlvr_jax.mesh.sharding import bytes_per_device, parameter_shardings
+from rlvr_jax.train.optimizer import updates_per_step
+from rlvr_jax.train.setup import Setup
+
+Sections = dict[str, dict[str, str]]
+
+
+def plan_sections(setup: Setup, resumes_at: int | None) -> Sections:
+    """The plan as section -> {label: value}; `display.print_plan` shows it."""
+    config = setup.config
+    start = "from the beginning" if resumes_at is None else f"resumes at {resumes_at}"
+    return {
+        "run": {
+            "folder": config.run_dir,
+            "steps": f"{config.steps} ({start}), seed {config.seed}",
+            "devices": f"{jax.device_count()} {jax.devices()[0].platform} as "
+            + ", ".join(f"{k} {v}" for k, v in setup.mesh.shape.items()),
+        },
+        "model": _model(setup),
+        "data": _data(setup),
+        "step": _step(setup),
+        "objective": _objective(setup),
+        "memory per device": _memory(setup),
+        "programs": _programs(setup),
+    }
+
+
+def _model(setup: Setup) -> dict[str, str]:
+    arch, model = setup.architecture, setup.config.model
+    return {
+        "policy": model.path or "new, drawn from the seed",
+        "size": f"{arch.num_parameters:,} parameters: {arch.num_layers} layers of "
+        f"{arch.hidden_size}, vocabulary {arch.vocab_size:,}",
+        "type": f"{model.dtype} activations, float32 master weights, "
+        f"remat {model.remat}",
+    }
+
+
+def _data(setup: Setup) -> dict[str, str]:
+    config, train = setup.config, setup.train
+    verifiers = sorted({p.verifier for p in train.problems})
+    found = {
+        "training": f"{len(train.problems):,} problems of {config.data.train}"
+        + (f" ({train.dropped} too long, left out)" if train.dropped else ""),
+        "verified by": ", ".join(verifiers),
+    }
+    if setup.evaluation:
+        n = setup.evaluation.sampling.num_generations
+        found["held out"] = (
+            f"{len(setup.evaluation.prompts.problems)} problems x {n} completions"
+        )
+    if setup.warmup:
+        warmup = config.warmup
+        found["cold start"] = f"{warmup.steps} steps of {warmup.batch_size} solutions"
+    return found
+
+
+def _step(setup: Setup) -> dict[str, str]:
+    config, batch = setup.config, setup.config.batch
+    generations = config.rollout.num_generations
+    rows = batch.prompts_per_step * generations
+    updates = updates_per_step(config)
+    per_update = rows // batch.minibatches_per_step
+    size = batch.micro_batch_size or per_update
+    tokens = rows * config.rollout.max_completion_tokens
+    rollout = config.rollout
+    cut = [
+        f"{name} {value}"
+        for name, value, off in (
+            ("top-k", rollout.top_k, 0),
+            ("top-p", rollout.top_p, 1.0),
+            ("min-p", rollout.min_p, 0.0),
+        )
+        if value != off
+    ]
+    return {
+        "rollouts": f"{batch.prompts_per_step} prompts x {generations} = {rows} "
+        f"completions of up to {rollout.max_completion_tokens} tokens "
+        f"(prompts up to {setup.batches.slots}); at most {tokens:,} tokens",
+        "sampling": f"temperature {rollout.temperature}"
+        + (", " + ", ".join(cut) if cut else ", whole vocabulary"),
+        "updates": f"{updates} per step, {per_update} completions each, in "
+        f"{per_update // size} micro-batches of {size}",
+    }
+
+
+def _objective(setup: Setup) -> dict[str, str]:
+    """All that a method's name alone would leave open."""
+    o = setup.config.objective
+    baseline = {"group": "group mean", "rloo": "mean of the others"}[o.advantage]
+    scale = {
+        "group": f"divided by the group's std (ddof {o.std_ddof}, + {o.std_epsilon:g})",
+        "batch": f"divided by the batch's std (ddof {o.std_ddof}, + {o.std_epsilon:g})",
+        "none": "not scaled",
+    }[o.scale_rewards]
+    surrogate = "REINFORCE: no ratio, no clip"
+    if o.surrogate == "clip":
+        surrogate = (
+            f"{o.ratio_level} ratio clipped to "
+            f"[1 - {o.epsilon_low:g}, 1 + {o.epsilon_high:g}]"
+        )
+    kl = "none, no reference model"
+    if o.beta > 0:
+        kl = f"{o.beta:g} x {o.kl_estimator} in the {o.kl_placement}"
+    cut = "cut completions " + ("leave the loss" if o.overlong_filter else "stay in")
+    if o.overlong_buffer_tokens:
+        cut += (
+            f"; penalty up to {o.overlong_penalty:g} over the last "
+            f"{o.overlong_buffer_tokens} tokens"
+        )
+    return {
+        "from": f"preset {o.name}",
+        "advantage": f"reward - {baseline}, {scale}",
+        "surrogate": surrogate,
+        "aggregation": o.loss_aggregation,
+        "KL": kl,
+        "length": cut,
+        "entropy bonus": f"{o.entropy_coefficient:g}",
+    }
+
+
+def _memory(setup: Setup) -> dict[str, str]:
+    config, arch, mesh = setup.config, setup.architecture, setup.mesh
+    weights = bytes_per_device(
+        setup.parameters, parameter_shardings(setup.parameters, mesh)
+    )
+    copies = {"parameters": 1, "Adam moments": 2, "gradients": 1}
+    if config.objective.beta > 0:
+        copies["reference"] = 1
+    found = {name: gib(count * weights) for name, count in copies.items()}
+    rows_devices = mesh.shape["data"] * mesh.shape["fsdp"]
+    width = jnp.dtype(config.model.dtype).itemsize
+    rows = config.batch.prompts_per_step * config.rollout.num_generations
+    slots = (
+        config.batch.prompts_per_step * setup.batches.slots
+        + rows * config.rollout.max_completion_tokens
+    )
+    per_slot = 2 * arch.num_layers * arch.num_kv_heads * arch.head_dim * width
+    found["cache while sampling"] = gib(slots * per_slot / rows_devices)
+    # A chunk's logits live about three times over: logits, log-probs, their gradient.
+    chunk = max(config.batch.logprob_chunk_tokens, 1) * arch.vocab_size * 4 * 3
+    found["logits in training"] = gib(chunk / rows_devices)
+    return found
+
+
+def _programs(setup: Setup) -> dict[str, str]:
+    shapes = {"sample": "once", "train step": "once"}
+    if setup.evaluation and setup.evaluation.sampling != setup.sampling:
+        shapes["evaluation sample"] = "once"
+    if setup.warmup:
+        shapes["cold start"] = "once"
+    return {"compiled": ", ".join(f"{name} {count}" for name, count in shapes.items())}
+
+
+def gib(size: float) -> str:
+    """Bytes for reading."""
+    return f"{size / 2**30:.2f} GiB" if size > 2**28 else f"{size / 2**20:.1f} MiB"

@@ -1,0 +1,119 @@
+"""The policy and its training state on the mesh, loaded or new."""
+
+import functools
+import pathlib
+
+import jax
+import jax.numpy as jnp
+import optax
+from flax import nnx
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+from rlvr_jax.config import Config, ModelConfig
+from rlvr_jax.mesh.sharding import parameter_shardings, parameter_spec
+from rlvr_jax.models.architecture import Architecture
+from rlvr_jax.models.decoder import Decoder, parameter_shapes
+from rlvr_jax.models.weights import load_decoder, open_checkpoint
+from rlvr_jax.train.step import TrainState
+from rlvr_jax.validate import ConfigError
+
+
+def architecture_of(model: ModelConfig, vocab_size: int) -> Architecture:
+    """Of the model at `model.path`, or of a new small decoder.
+
+    Raises:
+      ConfigError: the sizes of a new decoder do not fit together, or the tokenizer
+        has ids that the model has no row for.
+      ValueError: no readable model at the path.
+    """
+    if model.path:
+        checkpoint = open_checkpoint(model.path)
+        checkpoint.close()
+        architecture = checkpoint.architecture
+        if vocab_size > architecture.vocab_size:
+            raise ConfigError(
+                f"model.path={model.path}: the tokenizer has {vocab_size} ids, the "
+                f"model {architecture.vocab_size} rows; they do not belong together."
+            )
+        return architecture
+    if (
+        model.hidden_size % (2 * model.num_heads)
+        or model.num_heads % model.num_kv_heads
+    ):
+        raise ConfigError(
+            f"model: hidden_size={model.hidden_size} must be an even multiple of "
+            f"num_heads={model.num_heads}, and that a multiple of "
+            f"num_kv_heads={model.num_kv_heads}."
+        )
+    return Architecture(
+        vocab_size=vocab_size,
+        hidden_size=model.hidden_size,
+        intermediate_size=model.intermediate_size,
+        num_layers=model.num_layers,
+        num_heads=model.num_heads,
+        num_kv_heads=model.num_kv_heads,
+        head_dim=model.hidden_size // model.num_heads,
+        rope_theta=model.rope_theta,
+    )
+
+
+def make_decoder(
+    config: Config, architecture: Architecture, mesh: Mesh
+) -> tuple[nnx.GraphDef, nnx.State]:
+    """Definition and float32 parameters, each on its part of the mesh."""
+    if config.model.path:
+        shardings = {
+            name: NamedSharding(
+                mesh, parameter_spec(name.removeprefix("layers."), shape, mesh)
+            )
+            for name, shape in parameter_shapes(architecture).items()
+        }
+        path = pathlib.Path(config.model.path).expanduser()
+        decoder = load_decoder(path, dtype=jnp.float32, shardings=shardings)
+        decoder.remat = config.model.remat == "layer"
+        return nnx.split(decoder)
+
+    def new():
+        decoder = Decoder(architecture, rngs=nnx.Rngs(config.seed))
+        decoder.remat = config.model.remat == "layer"
+        return decoder
+
+    graphdef, shapes = nnx.split(nnx.eval_shape(new))
+    shardings = parameter_shardings(shapes, mesh)
+    draw = jax.jit(lambda: nnx.split(new())[1], out_shardings=shardings)
+    return graphdef, draw()
+
+
+def new_state(
+    parameters: nnx.State,
+    optimizer: optax.GradientTransformation,
+    mesh: Mesh,
+    *,
+    keeps_reference: bool,
+) -> TrainState:
+    """The state before the first step; moments are split like their parameters."""
+    shardings = parameter_shardings(parameters, mesh)
+    everywhere = NamedSharding(mesh, PartitionSpec())
+    optimizer_shardings = optax.tree_utils.tree_map_params(
+        optimizer,
+        lambda _, sharding: sharding,
+        jax.eval_shape(optimizer.init, parameters),
+        shardings,
+        transform_non_params=lambda _: everywhere,
+    )
+    moments = jax.jit(optimizer.init, out_shardings=optimizer_shardings)(parameters)
+    reference = copied(parameters) if keeps_reference else None
+    step = jax.device_put(jnp.int32(0), everywhere)
+    return TrainState(parameters, moments, reference, step)
+
+
+@jax.jit
+def copied(parameters: nnx.State) -> nnx.State:
+    """A copy that donating the original leaves alone."""
+    return jax.tree.map(jnp.copy, parameters)
+
+
+@functools.partial(jax.jit, static_argnames="dtype")
+def cast(parameters: nnx.State, dtype: str) -> nnx.State:
+    """The parameters in the type that the sampler computes with."""
+    return jax.tree.map(lambda leaf: leaf.astype(dtype), parameters)

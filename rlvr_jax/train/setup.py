@@ -1,0 +1,240 @@
+"""Everything a run needs, loaded and checked before step 0."""
+
+import dataclasses
+import importlib.metadata
+import pathlib
+import platform
+import subprocess
+import sys
+
+import jax
+import jax.numpy as jnp
+from flax import nnx
+from jax.sharding import Mesh
+
+from rlvr_jax.config import Config
+from rlvr_jax.data.order import PromptOrder
+from rlvr_jax.data.problems import load_problems
+from rlvr_jax.data.prompts import EncodedPrompts, encode_prompts, encode_solutions
+from rlvr_jax.data.tokenizer import Tokenizer, load_tokenizer, stop_ids
+from rlvr_jax.mesh.mesh import make_mesh, row_spec
+from rlvr_jax.models.architecture import Architecture
+from rlvr_jax.rollout.sampler import Sampling
+from rlvr_jax.rollout.scoring import Scorer
+from rlvr_jax.train.batches import PromptBatches, slots_for
+from rlvr_jax.train.evaluation import Evaluation
+from rlvr_jax.train.optimizer import make_optimizer
+from rlvr_jax.train.policy import architecture_of, make_decoder
+from rlvr_jax.train.step import StepPlan
+from rlvr_jax.train.warmup import Warmup
+from rlvr_jax.validate import ConfigError
+from rlvr_jax.verifiers.base import Sample
+from rlvr_jax.verifiers.pool import VerifierPool
+from rlvr_jax.verifiers.preflight import check_references
+from rlvr_jax.verifiers.registry import resolve
+
+
+@dataclasses.dataclass(frozen=True)
+class Setup:
+    """The parts of a run."""
+
+    config: Config
+    mesh: Mesh
+    tokenizer: Tokenizer
+    architecture: Architecture
+    parameters: nnx.State
+    train: EncodedPrompts
+    batches: PromptBatches
+    order: PromptOrder
+    scorer: Scorer
+    sampling: Sampling
+    step_plan: StepPlan
+    evaluation: Evaluation | None
+    warmup: Warmup | None
+
+
+def prepare(config: Config, pool: VerifierPool) -> Setup:
+    """Loads data, tokenizer and model, and checks that the verifiers work.
+
+    Raises:
+      ConfigError, ValueError, FileNotFoundError: what is wrong, and the setting to
+        change. Nothing has been compiled by then.
+    """
+    mesh = make_mesh(config.mesh.shape)
+    tokenizer = load_tokenizer(config.model.path)
+    train, held_out = _load_prompts(config, tokenizer)
+    architecture = architecture_of(config.model, tokenizer.vocab_size)
+    _check_row_devices(config, mesh)
+    _check_references(config, pool, train, held_out)
+    slots = slots_for(train.tokens, held_out.tokens if held_out else [])
+    end_ids = stop_ids(tokenizer, config.rollout.stop)
+    graphdef, parameters = make_decoder(config, architecture, mesh)
+    batches = PromptBatches(
+        train.tokens,
+        config.batch.prompts_per_step,
+        slots,
+        tokenizer.pad_id,
+        config.rollout.num_generations,
+        mesh,
+    )
+    step_plan = StepPlan(
+        graphdef=graphdef,
+        optimizer=make_optimizer(config),
+        objective=config.objective,
+        batch=config.batch,
+        max_completion_tokens=config.rollout.max_completion_tokens,
+        temperature=config.rollout.temperature,
+        mesh=mesh,
+        dtype=jnp.dtype(config.model.dtype),
+    )
+    sampling = Sampling.from_config(config.rollout, end_ids)
+    return Setup(
+        config=config,
+        mesh=mesh,
+        tokenizer=tokenizer,
+        architecture=architecture,
+        parameters=parameters,
+        train=train,
+        batches=batches,
+        order=PromptOrder(
+            len(train.problems), batches.size, config.seed, config.data.shuffle
+        ),
+        scorer=Scorer(tokenizer, train.problems, config.reward, pool),
+        sampling=sampling,
+        step_plan=step_plan,
+        evaluation=_evaluation(config, held_out, graphdef, batches, sampling, pool)
+        if held_out
+        else None,
+        warmup=_warmup(config, train, tokenizer, batches, step_plan),
+    )
+
+
+def versions() -> dict[str, str]:
+    """What the run ran on: for versions.json, the report and the resume check."""
+    names = ("jax", "jaxlib", "flax", "optax", "orbax-checkpoint", "numpy", "rlvr_jax")
+    found = {name: importlib.metadata.version(name) for name in names}
+    commit = subprocess.run(
+        ["git", "-C", str(pathlib.Path(__file__).parent), "rev-parse", "HEAD"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return found | {
+        "python": platform.python_version(),
+        "commit": commit.stdout.strip() or "unknown",
+        "devices": f"{jax.device_count()} x {jax.devices()[0].device_kind}",
+        "command": " ".join([pathlib.Path(sys.argv[0]).name, *sys.argv[1:]]),
+    }
+
+
+def _load_prompts(config, tokenizer) -> tuple[EncodedPrompts, EncodedPrompts | None]:
+    def problems(split):
+        return load_problems(
+            config.data,
+            split=split,
+            default_verifier=config.reward.verifier,
+            seed=config.seed,
+        )
+
+    training = problems("train")
+
+    def encode(chosen):
+        return encode_prompts(
+            chosen,
+            config.data,
+            tokenizer,
+            examples_from=training,
+            seed=config.seed,
+        )
+
+    train = encode(training)
+    if config.evaluation.prompts == 0:
+        return train, None
+    return train, encode(problems("evaluation")[: config.evaluation.prompts])
+
+
+def _check_row_devices(config: Config, mesh: Mesh) -> None:
+    """Batches and micro-batches divide over the row devices, or it says so now."""
+    batch, generations = config.batch, config.rollout.num_generations
+    size = batch.micro_batch_size or (
+        batch.prompts_per_step // batch.minibatches_per_step * generations
+    )
+    shapes = {
+        "a rollout batch": (batch.prompts_per_step, generations),
+        "a micro-batch": (max(1, size // generations), min(size, generations)),
+    }
+    if config.evaluation.prompts:
+        shapes["an evaluation batch"] = (
+            batch.prompts_per_step,
+            config.evaluation.num_generations,
+        )
+    for name, shape in shapes.items():
+        try:
+            row_spec(mesh, shape)
+        except ValueError as error:
+            raise ConfigError(f"mesh: {name}: {error}") from error
+
+
+def _check_references(config, pool, train, held_out) -> None:
+    problems = [*train.problems, *(held_out.problems if held_out else [])]
+    names = {problem.verifier for problem in problems}
+    if config.reward.format:
+        names.add(f"format:{config.reward.format}")
+    for name in sorted(names):
+        resolve(name)
+    wanted = config.reward.check_references
+    spread = problems[:: max(1, len(problems) // max(1, wanted))][:wanted]
+    samples = [Sample(p.verifier, "", p.answer, p.question, p.meta) for p in spread]
+    failures = check_references(samples, pool)
+    if failures:
+        shown = "\n".join(
+            f"  {sample.answer!r} ({sample.verifier}) of {sample.question[:60]!r}: "
+            f"{verdict.status}, {verdict.detail}"
+            for sample, verdict in failures[:5]
+        )
+        raise ConfigError(
+            f"reward: {len(failures)} of {len(samples)} references do not verify "
+            f"against themselves:\n{shown}\nMend the data (data.train) or choose "
+            "another reward.verifier; reward.check_references=0 skips this check."
+        )
+
+
+def _evaluation(config, held_out, graphdef, batches, sampling, pool) -> Evaluation:
+    settings = config.evaluation
+    sampling = dataclasses.replace(
+        sampling,
+        num_generations=settings.num_generations,
+        temperature=settings.temperature,
+        top_p=settings.top_p,
+    )
+    return Evaluation(
+        graphdef=graphdef,
+        prompts=held_out,
+        batches=dataclasses.replace(
+            batches,
+            tokens=held_out.tokens,
+            num_generations=settings.num_generations,
+        ),
+        scorer=Scorer(
+            pool=pool,
+            problems=held_out.problems,
+            reward=config.reward,
+            tokenizer=load_tokenizer(config.model.path),
+        ),
+        sampling=sampling,
+        seed=config.seed,
+    )
+
+
+def _warmup(config, train, tokenizer, batches, step_plan) -> Warmup | None:
+    if config.warmup.steps == 0:
+        return None
+    return Warmup(
+        settings=config.warmup,
+        batches=dataclasses.replace(
+            batches, size=config.warmup.batch_size, num_generations=1
+        ),
+        solutions=encode_solutions(train.problems, config.data, tokenizer),
+        plan=step_plan,
+        seed=config.seed,
+    )
