@@ -103,7 +103,7 @@ def load(path: pathlib.Path) -> Tokenizer:
     backend = _backend(
         rules,
         tokens,
-        merges=value("ggml.merges"),
+        merges=value("ggml.merges") or [],
         types=value("ggml.token_type", [1] * len(tokens)),
         bos=tokens[bos_id] if adds_bos else None,
     )

@@ -2,7 +2,7 @@
 
 import dataclasses
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from rlvr_jax import config as config_lib
 from rlvr_jax.data.rows import Problem
@@ -150,9 +150,7 @@ def few_shot_examples(
         return []
     asked = normalized_question(problem.question)
     chosen: dict[str, Problem] = {}
-    for draw in range(20 * count + 20):
-        key = f"{seed}\n{problem.id}\n{draw}".encode()
-        place = int.from_bytes(hashlib.sha256(key).digest()[:8], "big") % len(pool)
+    for place in _places(len(pool), 4 * count, f"{seed}\n{problem.id}"):
         question = normalized_question(pool[place].question)
         if question != asked:
             chosen.setdefault(question, pool[place])
@@ -162,6 +160,14 @@ def few_shot_examples(
         f"data.few_shot={count} needs as many other solved problems, and the training "
         f"problems ({len(pool)}) have too few different ones; lower it"
     )
+
+
+def _places(size: int, draws: int, key: str) -> Iterator[int]:
+    """Places 0..size-1: some by the hash of a key, then all from the first on."""
+    for draw in range(draws if size else 0):
+        digest = hashlib.sha256(f"{key}\n{draw}".encode()).digest()
+        yield int.from_bytes(digest[:8], "big") % size
+    yield from range(size)
 
 
 def _encode_prompt(
