@@ -1,18 +1,42 @@
-"""Where in a completion the answer stands: boxes, tags, #### and the last line."""
+r"""Where in a completion the answer stands, if it gives exactly one.
 
-import dataclasses
+In this order: <answer> tags, boxes (\boxed, \fbox), a #### line, a sentence such as
+"the answer is ...", the last value of the text. Marks of the first kind found decide;
+what they hold must be one answer, which `math` checks. Boxes side by side, as in
+\boxed{1} and \boxed{2}, are one answer that is a list; boxes apart are several.
+"""
+
+import itertools
 import re
+from typing import NamedTuple
 
-_BOX = re.compile(r"\\f?boxed\s*\{|\\fbox\s*\{")
-_TAG = re.compile(r"<answer>(.*?)</answer>", re.DOTALL)
-_HASHES = re.compile(r"^\s*####[ \t]*(.+?)\s*$", re.MULTILINE)
+from rlvr_jax.verifiers import prose
+from rlvr_jax.verifiers.algebra.normalise import visible
+
+_BRACE = re.compile(r"(?P<box>\\f?box(?:ed)?\s*\{)|\\.|[{}]", re.DOTALL)
+_TAG = re.compile(r"(</?answer>)", re.IGNORECASE)
+_EMPHASIS = re.compile(r"(?<![\w)*])\*\*(?=\S)([^*\n]+?)(?<=\S)\*\*(?![\w(*])")
+_HASHES = re.compile(r"####[ \t]*(.*)")
+_TURN = re.compile(
+    r"<\|(?:im_start|im_end|endoftext|eot_id|end|user|assistant)[^>]*\|?>|</s>|<eos>"
+)
+_CALCULATOR = re.compile(r"<<[^<>]*>>")
+_GAP = re.compile(
+    r"(?:[\s$,;.&*]|\\[()\[\]]|\\[,;: ]|\\q?quad|\\text\s*\{\s*(?:,?\s*(?:and|or))\s*\}"
+    r"|\b(?:and|or)\b|\\?[a-zA-Z]{1,5}(?:_\{?\w{1,3}\}?)?(?:\([a-z]\))?\s*=)*"
+)
+_PERCENT = re.compile(r"\s*(?:\\\)|\$)?\s*(?:\\?%|percent\b|pct\b)")
+_HEDGE = re.compile(
+    r"[\s$.,;*\\)\]]*\b(?:or|alternatively|maybe|perhaps|possibly|otherwise)\b(.{0,60})",
+    re.IGNORECASE | re.DOTALL,
+)
+_VALUE_AHEAD = re.compile(r"[0-9]|\\boxed|\\frac|\\sqrt|\b[A-Z]\b")
 _TEXT_WRAPPER = re.compile(
     r"\\(?:text|textbf|textit|textrm|mathrm|mathbf|mbox|textnormal)\s*\{([^{}]*)\}"
 )
 
 
-@dataclasses.dataclass(frozen=True)
-class Box:
+class Box(NamedTuple):
     """A box and where it stands: `start` at the backslash, `end` after the brace."""
 
     text: str
@@ -20,45 +44,78 @@ class Box:
     end: int
 
 
+class Extraction(NamedTuple):
+    """The answers that a completion marks, all of which must be the same."""
+
+    answers: tuple[str, ...]
+    place: str
+    """box, tag, ####, statement or text."""
+    problem: str = ""
+    """Why there is no answer, or not one."""
+
+
+def final_answers(completion: str, kind: str = "value") -> Extraction:
+    """What the completion gives as its answer.
+
+    Args:
+      completion: the text after any thinking block.
+      kind: what the reference is: "value", "letter" (of a choice) or "words". It says
+        where plain prose is searched, never what is found there.
+    """
+    text = visible(completion)
+    text = _TURN.split(text, maxsplit=1)[0] if "<" in text else text
+    text = _EMPHASIS.sub(r"\1", _CALCULATOR.sub("", text))
+    if not text.strip():
+        return Extraction((), "text", "an empty answer")
+    if tags := _tags(text):
+        return _from_tags(text, tags)
+    found, unclosed = boxes_and_unclosed(text)
+    if found or unclosed:
+        return _from_boxes(text, found, unclosed, kind)
+    if hashes := _HASHES.findall(text):
+        return _checked([_first_value(line, kind) for line in hashes], "####")
+    if statements := prose.statements(text, kind):
+        return _checked(statements, "statement")
+    value, problem = prose.last_value(text, kind)
+    return Extraction((value,) if value else (), "text", problem)
+
+
 def boxes(text: str) -> list[Box]:
-    r"""The outermost \boxed{...} and \fbox{...}, with balanced braces, in order.
+    r"""The outermost \boxed{...} and \fbox{...} that close, in order.
 
     Example:
       >>> [box.text for box in boxes(r"\boxed{\frac{1}{2}} or \fbox{3}")]
       ['\\frac{1}{2}', '3']
     """
-    found = []
-    position = 0
-    while match := _BOX.search(text, position):
-        end = closing_brace(text, match.end())
-        if end is None:
-            position = match.end()
-            continue
-        found.append(Box(text[match.end() : end], match.start(), end + 1))
-        position = end + 1
-    return found
+    return boxes_and_unclosed(text)[0]
 
 
-def closing_brace(text: str, start: int) -> int | None:
-    """Where the brace opened just before `start` closes; None if it never does."""
-    depth = 1
-    for match in re.compile(r"\\.|[{}]", re.DOTALL).finditer(text, start):
-        if match[0] == "{":
-            depth += 1
-        elif match[0] == "}":
-            depth -= 1
-            if depth == 0:
-                return match.start()
-    return None
+def boxes_and_unclosed(text: str) -> tuple[list[Box], bool]:
+    """The boxes, and whether another was opened and not closed; in one pass."""
+    if "\\boxed" not in text and "\\fbox" not in text:
+        return [], False
+    opened: list[re.Match] = []
+    closed: list[Box] = []
+    for match in _BRACE.finditer(text):
+        if match["box"] or match[0] == "{":
+            opened.append(match)
+        elif match[0] == "}" and opened:
+            start = opened.pop()
+            if start["box"]:
+                while closed and closed[-1].start > start.start():
+                    closed.pop()  # boxes within this one
+                inside = text[start.end() : match.start()]
+                closed.append(Box(inside, start.start(), match.end()))
+    return closed, any(match["box"] for match in opened)
 
 
 def marked_answers(text: str) -> list[str]:
-    """Answers that the completion marks as such: tags, else boxes, else #### lines."""
-    if tags := _TAG.findall(text):
+    """What tags, else boxes, else #### lines hold, as written."""
+    if tags := _tags(text):
         return [tag.strip() for tag in tags]
     if found := boxes(text):
         return [box.text.strip() for box in found]
-    return _HASHES.findall(text)[-1:]
+    return [line.strip() for line in _HASHES.findall(text)]
 
 
 def last_line(text: str) -> str:
@@ -69,3 +126,62 @@ def last_line(text: str) -> str:
 def without_text_wrapper(text: str) -> str:
     r"""Takes \text{...} and its like away, leaving what they hold."""
     return _TEXT_WRAPPER.sub(r"\1", text)
+
+
+def _tags(text: str) -> list[str]:
+    """What each <answer> holds, up to its end tag or the end of the text."""
+    parts = _TAG.split(text)
+    return [
+        parts[i + 1] for i in range(1, len(parts), 2) if parts[i].lower() == "<answer>"
+    ]
+
+
+def _from_tags(text: str, tags: list[str]) -> Extraction:
+    answers = []
+    for tag in tags:
+        inside = boxes(tag)
+        answers.append(inside[-1].text if inside else tag)
+    within = "\0".join(tags)
+    outside = [box.text for box in boxes(text) if box.text not in within]
+    return _checked([*answers, *outside], "tag")
+
+
+def _from_boxes(text: str, found: list[Box], unclosed: bool, kind: str) -> Extraction:
+    if unclosed:
+        return Extraction((), "box", "a box that does not close")
+    groups = [[found[0]]]
+    for before, box in itertools.pairwise(found):
+        if _GAP.fullmatch(text, before.end, box.start):
+            groups[-1].append(box)
+        else:
+            groups.append([box])
+    answers = [", ".join(_boxed(text, box) for box in group) for group in groups]
+    if any(not box.text.strip() for box in found):
+        return Extraction((), "box", "an empty box")
+    rest = text[found[-1].end :]
+    if (hedge := _HEDGE.match(rest)) and _VALUE_AHEAD.search(hedge[1]):
+        return Extraction((), "box", "an answer hedged after the box")
+    answers += prose.statements(rest, kind)
+    return _checked(answers, "box")
+
+
+def _boxed(text: str, box: Box) -> str:
+    """What the box holds, with a percent sign that stands behind it."""
+    percent = _PERCENT.match(text, box.end)
+    inner = box.text
+    while len(nested := boxes(inner)) == 1 and nested[0].end - nested[0].start == len(
+        inner.strip()
+    ):
+        inner = nested[0].text
+    return inner + r"\%" if percent and "%" not in inner else inner
+
+
+def _first_value(line: str, kind: str) -> str:
+    return prose.value_at_start(line, kind) or line
+
+
+def _checked(answers: list[str], place: str) -> Extraction:
+    distinct = tuple(dict.fromkeys(answer.strip() for answer in answers))
+    if not all(distinct):
+        return Extraction((), place, "an empty answer")
+    return Extraction(distinct, place)

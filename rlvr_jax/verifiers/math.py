@@ -1,42 +1,156 @@
-"""The `math` verifier: extraction, then equivalence."""
+r"""The `math` verifier: the one final answer of a completion against a reference.
+
+Strict about what counts as an answer, wide about what counts as equal. Hedges, several
+different boxes and empty boxes are unparseable; \frac12, 0.5, 50\% and 2/4 are equal.
+"""
 
 import re
-from fractions import Fraction
+from typing import NamedTuple
 
 from rlvr_jax.verifiers import extract
+from rlvr_jax.verifiers.algebra import equivalence
+from rlvr_jax.verifiers.algebra.canonical import key
+from rlvr_jax.verifiers.algebra.equivalence import Reading
+from rlvr_jax.verifiers.algebra.normalise import latex, visible
+from rlvr_jax.verifiers.algebra.rational import rational
+from rlvr_jax.verifiers.algebra.tree import TooLarge, Undefined
 from rlvr_jax.verifiers.base import Sample, Status, Verdict, text_reference
+
+_PLAIN_INTEGER = re.compile(r"-?[1-9][0-9]{0,300}|0")
+_LETTER = re.compile(r"\(?\s*([A-J])\s*\)?\.?")
+_LETTER_ANSWER = re.compile(r"\(?\s*([A-J])\s*(?:\)|[.:)]|$)(.*)", re.DOTALL)
+_ANOTHER = re.compile(r"\s*\W*(?:or|and)\W+\(?[A-J]\b", re.IGNORECASE)
+_WRAPPED_LETTER = re.compile(r"\\(?:text|mathrm|textbf|mathbf|boldsymbol)\s*")
+_SHOWN = 120
+
+
+class _Reference(NamedTuple):
+    kind: str
+    """letter, words or value."""
+    reading: Reading
 
 
 def verify(sample: Sample) -> Verdict:
-    """Whether the completion's one final answer equals the reference."""
-    reference = text_reference(sample.answer)
-    if reference is None or not reference.strip():
-        return Verdict(Status.BAD_REFERENCE, 0.0, f"{sample.answer!r:.100}")
-    marked = extract.marked_answers(sample.completion)
-    texts = {_plain(text) for text in marked}
-    if not texts:
-        numbers = re.findall(
-            r"-?\d[\d,]*(?:\.\d+)?(?:/\d+)?", extract.last_line(sample.completion)
+    r"""Whether the completion's one final answer equals the reference.
+
+    Args:
+      sample: `answer` is text or a number, in LaTeX or plain notation; a reference with
+        boxes stands for what is in them.
+
+    Returns:
+      correct, wrong, unparseable (no answer, or not one) or bad_reference. The detail
+      says what was extracted from where, and what it was compared with.
+    """
+    written = text_reference(sample.answer)
+    reference = _reference(written) if written is not None else None
+    if reference is None:
+        return Verdict(
+            Status.BAD_REFERENCE,
+            0.0,
+            f"no answer to compare with: {sample.answer!r:.100}",
         )
-        texts = {_plain(numbers[-1])} if numbers else set()
-    if len(texts) != 1:
-        return Verdict(Status.UNPARSEABLE, 0.0, f"answers: {sorted(texts)!r:.200}")
-    answer, expected = texts.pop(), _plain(reference)
-    same = answer == expected or (
-        _value(answer) is not None and _value(answer) == _value(expected)
-    )
-    detail = f"{answer!r:.100} {'=' if same else '!='} {expected!r:.100}"
+    found = extract.final_answers(sample.completion, reference.kind)
+    if not found.answers:
+        return Verdict(Status.UNPARSEABLE, 0.0, f"{found.place}: {found.problem}")
+    if len(found.answers) > 1 and (others := _different(found.answers, reference.kind)):
+        return Verdict(
+            Status.UNPARSEABLE,
+            0.0,
+            f"{found.place}: several answers: {others[0]!r:.60}, {others[1]!r:.60}",
+        )
+    return _compared(reference, found.answers[0], found.place, sample.question)
+
+
+def _reference(written: str) -> _Reference | None:
+    text = visible(written).strip()
+    if boxes := extract.boxes(text):
+        text = ", ".join(box.text for box in boxes)
+    if not text:
+        return None
+    if letter := _LETTER.fullmatch(_unwrapped(text)):
+        return _Reference("letter", Reading(letter[1], ()))
+    reading = equivalence.read(text)
+    if not reading.text:
+        return None
+    try:
+        for tree in reading.trees:
+            rational(tree)
+    except Undefined:
+        return None
+    except TooLarge:
+        pass
+    worded = not reading.trees or all(tree.op == "text" for tree in reading.trees)
+    return _Reference("words" if worded else "value", reading)
+
+
+def _compared(reference: _Reference, answer: str, place: str, question: str) -> Verdict:
+    shown = f"{place}: {answer.strip()[:_SHOWN]!r}"
+    gold = reference.reading.text
+    if reference.kind == "letter":
+        same, problem = _letter(answer) == gold, ""
+    else:
+        same, problem = _same(reference.reading, answer)
+        if same and _is_echo(reference.reading, answer, question):
+            same, problem = False, "a part of the question, not worked out"
+    sign = "=" if same else "!="
+    detail = f"{shown} {sign} {gold[:_SHOWN]!r}" + (f" ({problem})" if problem else "")
     return Verdict(Status.CORRECT if same else Status.WRONG, float(same), detail)
 
 
-def _plain(text: str) -> str:
-    text = extract.without_text_wrapper(text)
-    text = re.sub(r"\\[dtc]?frac\s*\{([^{}]*)\}\s*\{([^{}]*)\}", r"(\1)/(\2)", text)
-    return re.sub(r"\\left|\\right|\\[!,;: ]|[\s$]", "", text).rstrip(".")
-
-
-def _value(text: str) -> Fraction | None:
+def _same(gold: Reading, answer: str) -> tuple[bool, str]:
+    """Whether they are equal, and why that could not be told."""
+    plain = answer.strip()
+    if _PLAIN_INTEGER.fullmatch(plain) and _PLAIN_INTEGER.fullmatch(gold.text):
+        return plain == gold.text, ""
+    reading = equivalence.read(answer)
     try:
-        return Fraction(re.sub(r"[(),]", "", text))
-    except (ValueError, ZeroDivisionError):
-        return None
+        return equivalence.same(gold, reading), reading.problem
+    except (TooLarge, Undefined) as error:
+        return False, str(error)
+    except RecursionError:
+        return False, "nested too deeply"
+
+
+def _different(answers: tuple[str, ...], kind: str) -> tuple[str, str] | None:
+    """Two of the answers that are not the same."""
+    if kind == "letter":
+        letters = {_letter(answer): answer for answer in answers}
+        pair = list(letters.values())
+        return (pair[0], pair[1]) if len(pair) > 1 else None
+    first = equivalence.read(answers[0])
+    for other in answers[1:]:
+        if not _same(first, other)[0]:
+            return answers[0], other
+    return None
+
+
+def _letter(answer: str) -> str:
+    """The choice in (C), C. and C: because ...; other text as it is."""
+    text = _unwrapped(answer)
+    match = _LETTER_ANSWER.fullmatch(text)
+    if match and not _ANOTHER.match(match[2]):
+        return match[1]
+    return text
+
+
+def _unwrapped(text: str) -> str:
+    return (
+        latex(_WRAPPED_LETTER.sub("", text)).replace("{", "").replace("}", "").strip()
+    )
+
+
+def _is_echo(gold: Reading, answer: str, question: str) -> bool:
+    """Whether the answer copies an expression of the question that was to be worked out.
+
+    Only where the reference is a plain number and the answer is not.
+    """
+    if not question or not gold.trees or gold.trees[0].op not in ("number", "neg"):
+        return False
+    spaceless = re.sub(r"\s", "", latex(answer))
+    if len(spaceless) < 3 or not re.search(r"[+*^!(]|\\[a-z]|[0-9]-|/", spaceless):
+        return False
+    readings = equivalence.read(answer).trees
+    lowest = readings and key(readings[0]) == key(gold.trees[0]) and "/" in spaceless
+    if lowest and re.fullmatch(r"-?[0-9]+/[0-9]+", spaceless):
+        return False
+    return spaceless in re.sub(r"\s|\$", "", latex(question.replace("$", " ")))

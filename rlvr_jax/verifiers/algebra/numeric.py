@@ -1,0 +1,207 @@
+r"""Whether two expressions are equal, by their values to many digits.
+
+Rationals never come here: `rational` decides them exactly. What comes here is
+irrational (sqrt(2) + sqrt(3)) or has variables. Values are taken to as many digits as
+the sizes of all intermediate values demand: to 50 digits 4 + sin(10^-200) looks like
+4, so the size of 10^-200 is noticed first and then 850 digits are taken. Expressions
+with variables are compared at points that follow from the expressions themselves, so
+that no formula can be made to vanish at all of them.
+
+mpmath has numbers of any precision and exponents without bound.
+"""
+
+import hashlib
+import math
+import random
+import threading
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import Any
+
+import mpmath
+
+from rlvr_jax.verifiers.algebra import tree
+from rlvr_jax.verifiers.algebra.canonical import key
+from rlvr_jax.verifiers.algebra.functions import Functions
+from rlvr_jax.verifiers.algebra.tree import Node, TooLarge, Undefined
+
+_FIRST_DIGITS = 30
+_AGREED_DIGITS = 40
+"""Equal means equal to this many digits, beyond all that rounding could have lost."""
+_MOST_DIGITS = 2500
+_POINTS = 4
+_ATTEMPTS = 16
+_PRIME = 9973
+"""Points have this denominator, which no answer is likely to have."""
+
+_lock = threading.Lock()
+_context = mpmath.MPContext()
+
+
+def equal(left: Node, right: Node) -> bool | None:
+    """Whether two expressions have one value, at every point where both have one.
+
+    Returns:
+      None if neither can be said: there is no point where both have a value.
+
+    Raises:
+      tree.TooLarge: it would take too many digits.
+    """
+    agreed = 0
+    for values, error in _samples(left, right):
+        if abs(values[0] - values[1]) > error:
+            return False
+        agreed += 1
+    return True if agreed else None
+
+
+def proportional(left: Node, right: Node) -> int | None:
+    """The sign of c if left = c * right for one number c other than 0, else None.
+
+    Two equations f = 0 and g = 0 say the same if f and g are proportional, two
+    inequalities if c is positive as well.
+    """
+    ratios = []
+    for (first, second), error in _samples(left, right, precise=True):
+        if (abs(first) <= error) != (abs(second) <= error):
+            return None
+        if abs(second) > error:
+            ratios.append((first / second, error / abs(second)))
+    if not ratios:
+        return None
+    base, _ = ratios[0]
+    for ratio, error in ratios:
+        if abs(ratio - base) > max(error, 10**-_AGREED_DIGITS * abs(base)):
+            return None
+    if isinstance(base, _context.mpc):
+        return 0
+    return 1 if base > 0 else -1
+
+
+def value(node: Node) -> Any:
+    """A constant to 60 digits, as an mpmath number, for putting constants in order.
+
+    Raises:
+      tree.Undefined: it has variables, or no real value.
+    """
+    with _lock, _context.workdps(60):
+        result = Functions(_context, {}).evaluate(node)
+        if isinstance(result, _context.mpc):
+            raise Undefined("not a real number")
+        return result
+
+
+def fraction(number: Any) -> Fraction:
+    """An mpmath number as the fraction that it is.
+
+    Raises:
+      tree.TooLarge: its exponent is past all reason.
+    """
+    mantissa, exponent = number.man_exp
+    if abs(exponent) > tree.MAX_BITS:
+        raise TooLarge("a number of too many digits")
+    return Fraction(mantissa) * Fraction(2) ** exponent
+
+
+def _samples(
+    left: Node, right: Node, precise: bool = False
+) -> Iterator[tuple[list[Any], Any]]:
+    """Values of both at up to `_POINTS` points, with the error they may have."""
+    names = sorted(tree.symbols(left) | tree.symbols(right))
+    complex_allowed = any(
+        node == Node("symbol", (), "i") for each in (left, right) for node in walk(each)
+    )
+    found = 0
+    too_large: TooLarge | None = None
+    for point in _points(left, right, names):
+        try:
+            yield _values((left, right), point, complex_allowed, precise)
+            found += 1
+        except Undefined:
+            pass
+        except TooLarge as error:
+            too_large = error
+        if not names or found == _POINTS:
+            break
+    if too_large and not found:
+        raise too_large
+
+
+def _values(
+    nodes: tuple[Node, ...],
+    point: dict[str, Any],
+    complex_allowed: bool,
+    precise: bool,
+) -> tuple[list[Any], Any]:
+    """Values, and a bound on their error with a wide margin.
+
+    Thirty digits show most differences; values that look equal, or all if `precise`,
+    are taken to as many as it needs.
+    """
+    with _lock:
+        first = _evaluated(nodes, point, _FIRST_DIGITS)
+        if not complex_allowed:
+            for result in first.results:
+                if not first.is_real(result):
+                    raise Undefined("not a real number")
+        digits = _AGREED_DIGITS + 10 + 2 * first.largest + 4 * first.smallest
+        error = _context.mpf(10) ** (
+            5 - _FIRST_DIGITS + first.largest + 2 * first.smallest
+        )
+        results = first.results
+        if precise or abs(results[0] - results[1]) <= error * 10**6:
+            if digits > _MOST_DIGITS:
+                raise TooLarge("a comparison that takes too many digits")
+            results = _evaluated(nodes, point, digits).results
+            error = _context.mpf(10) ** (
+                5 - digits + first.largest + 2 * first.smallest
+            )
+        return results, error
+
+
+def _evaluated(nodes: tuple[Node, ...], point: dict[str, Any], digits: int):
+    with _context.workdps(digits):
+        functions = Functions(_context, point)
+        functions.results = [functions.evaluate(node) for node in nodes]
+        return functions
+
+
+def walk(node: Node) -> Iterator[Node]:
+    """All nodes of a tree."""
+    stack = [node]
+    while stack:
+        each = stack.pop()
+        yield each
+        stack.extend(each.args)
+
+
+def _points(left: Node, right: Node, names: list[str]) -> Iterator[dict[str, Any]]:
+    """Points around 1, within (0, 1), within (-1, 1) and further out, in turn."""
+    if not names:
+        yield {}
+        return
+    whole = _whole_numbers(left) | _whole_numbers(right)
+    seed = repr(sorted([repr(key(left)), repr(key(right))])).encode()
+    generator = random.Random(hashlib.sha256(seed).digest())
+    ranges = ((1.0, 3.0), (0.0, 1.0), (-1.0, 1.0), (-5.0, 5.0))
+    for attempt in range(_ATTEMPTS):
+        low, high = ranges[attempt % len(ranges)]
+        point: dict[str, Any] = {}
+        for name in names:
+            if name in whole:
+                point[name] = (generator.randint(2, 9), 1)
+            else:
+                low_, high_ = math.ceil(low * _PRIME), math.floor(high * _PRIME)
+                point[name] = (generator.randint(low_, high_) or 1, _PRIME)
+        yield point
+
+
+def _whole_numbers(node: Node) -> set[str]:
+    """Variables that only make sense as whole numbers, as n in (-1)^n."""
+    found: set[str] = set()
+    for each in walk(node):
+        if each.op == "pow" and each.args[0].op == "neg":
+            found |= tree.symbols(each.args[1])
+        if each.op == "call" and each.value in ("factorial2", "gcd", "lcm"):
+            found |= tree.symbols(each)
+    return found
