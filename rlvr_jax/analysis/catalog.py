@@ -25,6 +25,8 @@ class Chart:
     whole: tuple[str, str] | None = None
     """The whole that stacked parts belong to, drawn as a line above them."""
 
+    log: bool = False
+    """The lines are magnitudes apart; drawn so when all values are above 0."""
     essential: bool = False
     """Drawn also when it is 0 at every step; other charts are then only named."""
 
@@ -164,6 +166,7 @@ SECTIONS = (
                     ("mismatch/abs_logprob_max", "max"),
                 ),
                 "Absolute difference of a token's log-prob, sampler and trainer.",
+                log=True,
             ),
             Chart(
                 "Sampler mismatch, KL", "nats", (("mismatch/kl", "sampler to trainer"),)

@@ -130,7 +130,7 @@ def differing_settings(runs: Sequence[Run]) -> str:
     names = dict.fromkeys(name for one in flat for name in one if name != "run_dir")
     rows = [
         [f"<code>{page.escaped(name)}</code>"]
-        + [f"<code>{page.escaped(one.get(name, '-'))}</code>" for one in flat]
+        + [_setting(one.get(name, "-")) for one in flat]
         for name in names
         if len({repr(one.get(name)) for one in flat}) > 1
     ]
@@ -149,8 +149,8 @@ def settings_table(run: Run) -> str:
     rows = []
     for name, value in flatten(run.config).items():
         changed = name not in defaults or defaults[name] != value
-        shown = f"<code>{page.escaped(value)}</code>"
-        default = f"<code>{page.escaped(defaults.get(name, '-'))}</code>"
+        shown = _setting(value)
+        default = _setting(defaults.get(name, "-"))
         cells = [f"<code>{page.escaped(name)}</code>", shown, ""]
         if changed:
             cells[1], cells[2] = f"<b>{shown}</b>", default
@@ -160,3 +160,8 @@ def settings_table(run: Run) -> str:
         '<h2>Settings</h2><details class="card"><summary>All '
         f"{len(rows)} resolved settings</summary>{table}</details>"
     )
+
+
+def _setting(value: object) -> str:
+    """A value as code; an empty text shows its quotes."""
+    return f"<code>{page.escaped(value if value != '' else repr(value))}</code>"

@@ -59,11 +59,16 @@ table + .small, .wide + .small { margin-top: 10px; }
 .legend { display: flex; flex-wrap: wrap; gap: 0 14px; font-size: 12.5px;
   color: var(--soft); margin: 2px 0 0; padding: 0; list-style: none; }
 .legend b { color: var(--ink); font-weight: 600; }
-.legend i { display: inline-block; width: 16px; height: 0; vertical-align: middle;
-  border-top: 3px solid; border-radius: 2px; margin-right: 6px; }
-.legend i.dash2 { border-top-style: dashed; border-top-width: 2px; width: 22px; }
-.legend i.dash3 { border-top-style: dotted; width: 22px; }
-.legend i.dash4 { border-top-style: dashed; border-top-width: 1px; width: 22px; }
+.legend i { display: inline-block; width: 16px; height: 3px; border-radius: 2px;
+  vertical-align: middle; margin-right: 6px; background: currentColor; }
+.legend .dash2, .legend .dash3, .legend .dash4 { width: 23px; border-radius: 0; }
+.legend .dash2 { background:
+  repeating-linear-gradient(90deg, currentColor 0 5px, transparent 5px 9px); }
+.legend .dash3 { background:
+  repeating-linear-gradient(90deg, currentColor 0 2px, transparent 2px 5px); }
+.legend .dash4 { background: repeating-linear-gradient(
+  90deg, currentColor 0 8px, transparent 8px 11px, currentColor 11px 13px,
+  transparent 13px 16px); }
 .wide { overflow-x: auto; }
 table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
 th, td { text-align: left; padding: 6px 12px 6px 0; vertical-align: top;
@@ -147,7 +152,7 @@ def legend(entries: Iterable[tuple[str, str, str, int]]) -> str:
     """Colour keys: (CSS colour, label, value or "", line style from 1)."""
     items = []
     for color, label, value, style in entries:
-        key = f'<i class="dash{style}" style="border-color: {color}"></i>'
+        key = f'<i class="dash{style}" style="color: {color}"></i>'
         number = f" <b>{escaped(value)}</b>" if value else ""
         items.append(f"<li>{key}{escaped(label)}{number}</li>")
     return f'<ul class="legend">{"".join(items)}</ul>'

@@ -35,7 +35,7 @@ def chart_svg(chart: catalog.Chart, runs: Sequence[Run]) -> str:
             _stack(axes, chart, runs[0].metrics)
         else:
             _lines(axes, chart, runs)
-        svg.finish(axes, chart.unit)
+        svg.finish(axes, chart.unit, log=chart.log)
         return svg.inline(figure, chart.title)
 
 

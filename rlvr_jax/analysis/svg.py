@@ -47,6 +47,8 @@ STYLE: dict[Any, Any] = {
     "grid.color": GRID,
     "grid.linewidth": 0.7,
     "axes.axisbelow": True,
+    # Beyond these powers of ten, one factor for the axis: labels stay short.
+    "axes.formatter.limits": (-3, 5),
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.spines.left": False,
@@ -75,19 +77,22 @@ def new_axes(
         figure.set_layout_engine("constrained")
     else:
         margins = {"left": 0.45 / WIDTH, "right": 1 - 0.06 / WIDTH}
-        figure.subplots_adjust(**margins, bottom=0.42 / height, top=1 - 0.12 / height)
+        figure.subplots_adjust(**margins, bottom=0.36 / height, top=1 - 0.12 / height)
     figure.patch.set_alpha(0.0)
     axes = figure.add_subplot()
     axes.patch.set_alpha(0.0)
     return figure, axes
 
 
-def finish(axes: matplotlib.axes.Axes, unit: str) -> None:
-    """Axis ticks, numbers and limits, from what has been drawn."""
+def finish(axes: matplotlib.axes.Axes, unit: str, *, log: bool = False) -> None:
+    """Axis ticks, numbers and limits, from what has been drawn.
+
+    `log` asks for a logarithmic axis; with values of 0 and below there is none.
+    """
     axes.set_xlabel("step")
     axes.xaxis.set_major_locator(matplotlib.ticker.MaxNLocator(6, integer=True))
     low, high = axes.dataLim.intervaly
-    if unit != "share" and low > 0 and high > 100 * low:
+    if log and low > 0:
         axes.set_yscale("log")
         return
     axes.yaxis.set_major_locator(
