@@ -16,29 +16,16 @@ Score = tuple[float, float, float]
 def scores(run: Run) -> dict[str, dict[str, Score]]:
     """{"before": {metric: score}, "after": ...} of a run; what is missing is left out.
 
-    summary.json is asked first. A run that has not finished is read from its metrics:
-    "before" is the first evaluation, "after" the latest if there is another one.
+    summary.json counts first. What it lacks, as in a run that has not finished, comes
+    from the metrics: "before" is the first evaluation, "after" the latest other one.
     """
+    found = _recorded(run)
     written = run.summary.get("eval")
-    if isinstance(written, dict) and written:
-        return {
-            when: {
-                name: score
-                for name, value in (written.get(when) or {}).items()
-                if (score := _score(value)) is not None
-            }
-            for when in ("before", "after")
-            if written.get(when)
-        }
-    found: dict[str, dict[str, Score]] = {}
-    for name in _evaluated(run):
-        series = run.metrics[f"evaluation/{name}"]
-        places = {"before": 0} | ({"after": -1} if len(series.steps) > 1 else {})
-        for when, place in places.items():
-            step = int(series.steps[place])
-            low, high = (_at(run, f"evaluation/{name}_{e}", step) for e in _ENDS)
-            found.setdefault(when, {})[name] = (float(series.values[place]), low, high)
-    return found
+    for when, values in (written if isinstance(written, dict) else {}).items():
+        if when in ("before", "after") and isinstance(values, dict):
+            known = {name: _score(value) for name, value in values.items()}
+            found[when] = {k: score for k, score in known.items() if score is not None}
+    return {when: found[when] for when in ("before", "after") if found.get(when)}
 
 
 def section(runs: Sequence[Run]) -> str:
@@ -130,6 +117,18 @@ def _curves(runs: Sequence[Run]) -> str:
         f"95 % interval</span></h3>{keys}{plots.evaluation_svg(name, runs)}</div>"
         for name in names
     )
+
+
+def _recorded(run: Run) -> dict[str, dict[str, Score]]:
+    found: dict[str, dict[str, Score]] = {}
+    for name in _evaluated(run):
+        series = run.metrics[f"evaluation/{name}"]
+        places = {"before": 0} | ({"after": -1} if len(series.steps) > 1 else {})
+        for when, place in places.items():
+            step = int(series.steps[place])
+            low, high = (_at(run, f"evaluation/{name}_{e}", step) for e in _ENDS)
+            found.setdefault(when, {})[name] = (float(series.values[place]), low, high)
+    return found
 
 
 def _evaluated(run: Run) -> list[str]:

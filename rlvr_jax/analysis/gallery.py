@@ -81,8 +81,8 @@ def _card(row: dict[str, Any]) -> str:
     parts.append(f"<pre>{shown}</pre>")
     answers = [
         f"{key} <code>{page.escaped(text.head_and_tail(str(row[key]), 200))}</code>"
-        for key in ("answer", "reference")
-        if row.get(key) is not None
+        for key in ("answer", "reference", "detail")
+        if row.get(key) not in (None, "")
     ]
     if answers:
         parts.append(f'<p class="small soft">{", ".join(answers)}</p>')

@@ -39,7 +39,7 @@ def facts(run: Run) -> str:
     planned = run.setting("steps")
     steps = f"{run.steps}" if planned is None else f"{run.steps} of {planned}"
     lasted = "" if run.seconds is None else text.duration(run.seconds)
-    if not run.summary:
+    if not run.finished:
         lasted += " so far (not finished)"
     pairs = [("Started", started), ("Duration", lasted), ("Steps", steps)]
     pairs.append(("Seed", str(run.setting("seed", ""))))
@@ -47,8 +47,12 @@ def facts(run: Run) -> str:
     generations = run.setting("rollout.num_generations")
     if prompts and generations:
         pairs.append(("Batch", f"{prompts} prompts, {generations} completions each"))
-    pairs += [(str(key), str(value)) for key, value in flatten(run.versions).items()]
-    return page.facts(pairs)
+    versions = flatten(run.versions)
+    command = str(versions.pop("command", ""))
+    pairs.append(("Commit", str(versions.pop("commit", ""))[:12]))
+    pairs += [(str(key), str(value)) for key, value in versions.items()]
+    line = f"<pre>{page.escaped(command)}</pre>" if command else ""
+    return page.facts(pairs) + line
 
 
 def model_name(run: Run) -> str:

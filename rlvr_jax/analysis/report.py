@@ -63,7 +63,7 @@ def summary_row(run: Run) -> dict[str, Any]:
     return {
         "run": run.name,
         "run_dir": str(run.path),
-        "finished": bool(run.summary),
+        "finished": run.finished,
         "steps": run.steps,
         "seconds": run.seconds,
         "objective": run.setting("objective.name"),

@@ -47,11 +47,16 @@ class Run:
     versions: dict[str, Any]
     """Commit and package versions (versions.json)."""
     summary: dict[str, Any]
-    """Seconds and evaluations (summary.json); empty until the run has finished."""
+    """Seconds and evaluations (summary.json); empty until the run has stopped."""
     completions: list[dict[str, Any]]
     started: datetime.datetime | None
     seconds: float | None
-    """Of the finished run by its own count, else between first and last record."""
+    """By the run's own count if it has stopped, else from first to last record."""
+
+    @property
+    def finished(self) -> bool:
+        """Whether all steps were done, rather than stopped before or still running."""
+        return bool(self.summary.get("finished", self.summary))
 
     @property
     def steps(self) -> int:

@@ -152,8 +152,8 @@ def print_completions(
         grid.add_row("prompt", _safe(prompt, console))
         shown = _safe(cut, console) if completion else Text("(empty)", style="dim")
         grid.add_row("completion", shown)
-        for key in ("answer", "reference"):
-            if row.get(key) is not None:
+        for key in ("answer", "reference", "detail"):
+            if row.get(key) not in (None, ""):
                 cell = texts.head_and_tail(str(row[key]), max_characters // 4)
                 grid.add_row(key, _safe(cell, console))
         grid.add_row("verdict", _verdict_line(row, console))

@@ -97,7 +97,7 @@ class RunWriter:
         """Appends one line {"step", **row} per sampled completion.
 
         The display and the report read, where present: prompt, completion, answer,
-        reference, verdict (texts), reward, advantage (numbers), tokens (int),
+        reference, verdict, detail (texts), reward, advantage (numbers), tokens (int),
         truncated (bool). Other keys are kept.
         """
         for row in rows:

@@ -10,11 +10,12 @@ from rlvr_jax.train import metrics
 
 VERSIONS = {
     "rlvr_jax": "0.1.0",
-    "commit": "0123abc",
+    "commit": "0123456789abcdef0123456789abcdef01234567",
     "python": "3.11.7",
     "jax": "0.10.2",
     "flax": "0.12.4",
-    "devices": "1 cpu",
+    "devices": "1 x cpu",
+    "command": "train --config configs/quickstart.py",
 }
 
 

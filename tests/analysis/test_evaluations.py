@@ -54,6 +54,17 @@ def test_unfinished_run_is_read_from_its_metrics(tmp_path):
     assert evaluations.scores(two)["after"] == {"pass@1": (0.5, 0.4, 0.6)}
 
 
+def test_stopped_run_has_its_latest_evaluation(tmp_path):
+    records = [{"evaluation/pass@1": 0.3}, {"evaluation/pass@1": 0.5}]
+    summary = {"finished": False, "eval": {"before": {"pass@1": [0.3, 0.2, 0.4]}}}
+    summary["eval"]["after"] = None
+    run = run_with(tmp_path, summary, records)
+    assert not run.finished
+    found = evaluations.scores(run)
+    assert found["before"] == {"pass@1": (0.3, 0.2, 0.4)}
+    assert found["after"]["pass@1"][0] == 0.5
+
+
 def test_run_without_evaluations_has_no_section(tmp_path):
     run = run_with(tmp_path)
     assert evaluations.scores(run) == {}

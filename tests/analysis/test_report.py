@@ -82,7 +82,8 @@ def test_head_says_what_ran(page):
         "Duration 3 min 06 s",  # 60 steps of 3.1 s in summary.json
         "Steps 60 of 60",
         "Batch 8 prompts, 8 completions each",
-        "commit 0123abc",
+        "Commit 0123456789ab rlvr_jax",
+        "train --config configs/quickstart.py",
         "jax 0.10.2",
         "UTC",
     ):
@@ -286,7 +287,7 @@ def test_summary_row_is_json_with_intervals_and_last_values(run_dir):
     assert json.loads(json.dumps(row, allow_nan=False)) == row
     assert row["eval"]["before"]["pass@1"] == pytest.approx([0.31, 0.25, 0.37])
     assert row["steps"] == 60
-    assert row["commit"] == "0123abc"
+    assert row["commit"] == synthetic.VERSIONS["commit"]
     assert row["last"]["completion/length_mean"] == pytest.approx(
         load_run_metric("completion/length_mean", 54)
     )
