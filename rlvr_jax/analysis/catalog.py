@@ -209,6 +209,7 @@ SECTIONS = (
                 ),
                 stacked=True,
                 whole=("time/step_s", "whole step"),
+                note="Steps that compile may reach beyond the axis.",
             ),
             Chart("Speed", "tokens/s", (("speed/tokens_per_s", "sampled tokens"),)),
             Chart("Host memory", "GiB", (("memory/peak_rss_gib", "peak"),)),
@@ -243,7 +244,7 @@ def other_charts(names: set[str]) -> list[Chart]:
       ['mine/x']
     """
     return [
-        Chart(name, _unit(name), ((name, "value"),))
+        Chart(name, unit_of(name), ((name, "value"),))
         for name in sorted(names - NAMED)
         if not name.startswith("evaluation/") and not HISTOGRAM.match(name)
     ]
@@ -270,10 +271,24 @@ def shown(value: float, unit: str) -> str:
     return f"{number} {unit}".strip()
 
 
-def _unit(name: str) -> str:
-    """The unit that an unknown metric's own name declares."""
-    endings = {"_share": "share", "_s": "s", "_gib": "GiB", "_tokens": "tokens"}
-    for ending, unit in endings.items():
-        if name.endswith(ending):
-            return "tokens/s" if name.endswith("_per_s") else unit
-    return ""
+def unit_of(name: str) -> str:
+    """The unit that a metric's own name declares, "" if none does.
+
+    Example:
+      >>> unit_of("evaluation/pass@8"), unit_of("mine/rollout_s"), unit_of("mine/x")
+      ('share', 's', '')
+    """
+    short = name.rsplit("/", 1)[-1]
+    if short.startswith("pass@"):
+        return "share"
+    if short.startswith("length_"):
+        return "tokens"
+    endings = {
+        "_per_s": "tokens/s",
+        "_share": "share",
+        "_rate": "share",
+        "_s": "s",
+        "_gib": "GiB",
+        "_tokens": "tokens",
+    }
+    return next((unit for end, unit in endings.items() if short.endswith(end)), "")

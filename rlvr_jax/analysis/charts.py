@@ -1,5 +1,6 @@
 """The charts of a report, by section."""
 
+import dataclasses
 from collections.abc import Sequence
 
 import numpy as np
@@ -11,14 +12,15 @@ from rlvr_jax.analysis.runs import Run
 def sections(runs: Sequence[Run]) -> str:
     """All charts that the runs have metrics for, under the headings of the catalog.
 
-    A chart whose metrics are 0 at every step is only named, unless it is essential.
+    A line that equals an earlier one of its chart is left out. A chart whose metrics
+    are 0 at every step is only named, unless it is essential.
     """
     names = {name for run in runs for name in run.metrics}
     other = catalog.Section("Other", tuple(catalog.other_charts(names)))
     parts = []
     for section in (*catalog.SECTIONS, other):
         charts = [
-            chart
+            _distinct(chart, runs)
             for chart in section.charts
             if any(metric in names for metric, _ in chart.metrics)
         ]
@@ -37,6 +39,25 @@ def sections(runs: Sequence[Run]) -> str:
             titles = page.escaped(", ".join(chart.title.lower() for chart in flat))
             parts.append(f'<p class="small soft below">0 at every step: {titles}.</p>')
     return "\n".join(parts)
+
+
+def _distinct(chart: catalog.Chart, runs: Sequence[Run]) -> catalog.Chart:
+    """The chart without lines that repeat an earlier one, as loss/policy often does."""
+    if chart.stacked:
+        return chart
+    kept: list[tuple[str, str]] = []
+    for metric, label in chart.lines:
+        mine = [_key(run, metric) for run in runs]
+        if not any(mine == [_key(run, other) for run in runs] for other, _ in kept):
+            kept.append((metric, label))
+    return dataclasses.replace(chart, lines=tuple(kept))
+
+
+def _key(run: Run, metric: str) -> tuple[bytes, bytes] | str:
+    series = run.metrics.get(metric)
+    if series is None:
+        return metric
+    return series.steps.tobytes(), series.values.tobytes()
 
 
 def _is_zero(chart: catalog.Chart, runs: Sequence[Run]) -> bool:

@@ -36,7 +36,10 @@ def section(runs: Sequence[Run]) -> str:
         score = scores(run)
         before, after = score.get("before", {}), score.get("after", {})
         for name in dict.fromkeys([*before, *after]):
-            cells = [page.escaped(name), *_cells(before.get(name), after.get(name))]
+            cells = [
+                page.escaped(name),
+                *_cells(before.get(name), after.get(name), catalog.unit_of(name)),
+            ]
             rows.append([page.escaped(run.name), *cells] if several else cells)
             if name.startswith("pass@"):
                 pair = {when: of[name] for when, of in score.items() if name in of}
@@ -159,12 +162,16 @@ def _at(run: Run, name: str, step: int) -> float:
     return float(series.values[place[0]]) if len(place) else float("nan")
 
 
-def _cells(before: Score | None, after: Score | None) -> list[str]:
-    cells = [_interval(before), _interval(after)]
+def _cells(before: Score | None, after: Score | None, unit: str) -> list[str]:
+    cells = [_interval(before, unit), _interval(after, unit)]
     if before is None or after is None:
         return [*cells, "", ""]
-    change = 100 * (after[0] - before[0])
-    cells.append(f"{change:+.1f} points")
+    change = after[0] - before[0]
+    if unit == "share":
+        cells.append(f"{100 * change:+.1f} points")
+    else:
+        sign = "+" if change >= 0 else "-"
+        cells.append(sign + page.escaped(catalog.shown(abs(change), unit)))
     if after[1] > before[2]:
         return [*cells, '<span class="good">higher</span>']
     if after[2] < before[1]:
@@ -173,10 +180,13 @@ def _cells(before: Score | None, after: Score | None) -> list[str]:
     return [*cells, "overlap" if known else ""]
 
 
-def _interval(score: Score | None) -> str:
+def _interval(score: Score | None, unit: str) -> str:
     if score is None:
         return "-"
-    mean, low, high = (100 * part for part in score)
+    mean, low, high = score
+    shown = f"<b>{page.escaped(catalog.shown(mean, unit))}</b>"
     if not np.isfinite([low, high]).all():
-        return f"<b>{mean:.1f} %</b>"
-    return f'<b>{mean:.1f} %</b> <span class="soft">[{low:.1f}, {high:.1f}]</span>'
+        return shown
+    scale = 100 if unit == "share" else 1
+    ends = f"[{scale * low:.1f}, {scale * high:.1f}]"
+    return f'{shown} <span class="soft">{ends}</span>'

@@ -36,6 +36,8 @@ def chart_svg(chart: catalog.Chart, runs: Sequence[Run]) -> str:
         else:
             _lines(axes, chart, runs)
         svg.finish(axes, chart.unit, log=chart.log)
+        if chart.unit == "s":
+            _leave_compiling_out(axes, chart, runs)
         return svg.inline(figure, chart.title)
 
 
@@ -164,6 +166,24 @@ def _line(
     axes.fill_between(at, low, high, color=color, alpha=0.2, lw=0)
     middle = np.array([means[part[len(part) // 2]] for part in parts])
     axes.plot(at, middle, style, color=color, lw=1.5)
+
+
+def _leave_compiling_out(
+    axes: matplotlib.axes.Axes, chart: catalog.Chart, runs: Sequence[Run]
+) -> None:
+    """Ends the axis above the usual times where a few are far longer."""
+    names = [chart.whole[0]] if chart.whole else [name for name, _ in chart.lines]
+    found = [
+        run.metrics[name].values
+        for run in runs
+        for name in names
+        if name in run.metrics
+    ]
+    values = np.concatenate([np.zeros(1), *found])
+    values = values[np.isfinite(values)]
+    usual = 1.5 * float(np.quantile(values, 0.9))
+    if 0 < usual < values.max():
+        axes.set_ylim(0, usual)
 
 
 def _stack(

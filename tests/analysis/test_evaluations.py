@@ -35,12 +35,13 @@ def test_intervals_that_lie_apart(tmp_path, after, word):
 
 
 def test_score_without_interval_is_a_number(tmp_path):
-    summary = {"eval": {"before": {"cut": 0.25, "note": "none"}, "after": {"cut": 0.5}}}
-    run = run_with(tmp_path, summary)
-    assert list(evaluations.scores(run)["before"]) == ["cut"]
+    before = {"truncated_share": 0.25, "length_mean": 20.6, "note": "none"}
+    after = {"truncated_share": 0.5, "length_mean": 18.1}
+    run = run_with(tmp_path, {"eval": {"before": before, "after": after}})
+    assert list(evaluations.scores(run)["before"]) == ["truncated_share", "length_mean"]
     page = evaluations.section([run])
-    assert "25.0 %" in page
-    assert "+25.0 points" in page
+    for words in ("25.0 %", "+25.0 points", "20.6 tokens", "-2.5 tokens"):
+        assert words in page
     assert "overlap" not in page
 
 

@@ -253,6 +253,27 @@ def test_values_that_are_not_finite_are_the_first_thing_said(tmp_path):
     assert "updates were skipped at 9 steps, first 41" in page.text
 
 
+def test_line_that_repeats_another_is_left_out(tmp_path):
+    with metrics.RunWriter(tmp_path, tensorboard=False, resume_step=0) as writer:
+        for step in range(3):
+            values = {"reward/mean": 0.5, "reward/shaped_mean": 0.5}
+            loss = {"loss/total": 0.1, "loss/policy": 0.2 if step == 1 else 0.1}
+            writer.metrics(step, values | loss)
+    page = read(report.write_report([tmp_path]))
+    assert "with length and KL terms" not in page.text
+    assert "policy" in page.text
+
+
+def test_axis_of_times_leaves_compiling_out(tmp_path):
+    with metrics.RunWriter(tmp_path, tensorboard=False, resume_step=0) as writer:
+        for step in range(30):
+            writer.metrics(step, {"time/step_s": 700.0 if step == 0 else 2.0})
+    page = read(report.write_report([tmp_path]))
+    # The axis ends at 1.5 * 2 s: its ticks are 0 to 3, none in the hundreds.
+    assert not re.search(r"\b[2-7]00\b", page.text)
+    assert "Steps that compile may reach beyond the axis." in page.text
+
+
 @pytest.mark.parametrize("steps", [1, 2, 3000])
 def test_short_and_long_runs(tmp_path, steps):
     with metrics.RunWriter(tmp_path, tensorboard=False, resume_step=0) as writer:
