@@ -13,6 +13,8 @@ from rlvr_jax.core.groups import widened
 from rlvr_jax.core.shapes import TokenMask
 
 
+# Jitted here, so that a call from a notebook compiles one program, not each round.
+@jax.jit
 def suffix_scan(
     increments: Float[Array, "B T"], decays: Float[Array, "B T"]
 ) -> Float[Array, "B T"]:

@@ -13,7 +13,7 @@ OPTIONS = list(
     itertools.product(["mean", "leave_one_out"], ["group", "batch", "none"], [0, 1])
 )
 # Uneven groups (6, 3, 2, 1 rows), scattered; ids need not start at 0 or be dense.
-GROUP_ID = np.array([3, 0, 3, 7, 3, 0, 3, 7, 0, 3, 5, 3])
+GROUP_ID = np.array([3, 0, 3, 7, 3, 0, 3, 7, 0, 3, 5, 3], np.int32)
 ROW_MASK = np.array([1, 1, 1, 1, 0, 1, 1, 1, 1, 1, 1, 1], bool)
 
 
