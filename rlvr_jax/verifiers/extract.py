@@ -13,10 +13,11 @@ from typing import NamedTuple
 from rlvr_jax.verifiers import prose
 from rlvr_jax.verifiers.algebra.normalise import visible
 
-_BRACE = re.compile(r"(?P<box>\\f?box(?:ed)?\s*\{)|\\.|[{}]", re.DOTALL)
+_BRACE = re.compile(r"(?P<box>\\(?:f?box(?:ed)?|framebox)\s*\{)|\\.|[{}]", re.DOTALL)
 _TAG = re.compile(r"(</?answer>)", re.IGNORECASE)
 _EMPHASIS = re.compile(r"(?<![\w)*])\*\*(?=\S)([^*\n]+?)(?<=\S)\*\*(?![\w(*])")
 _HASHES = re.compile(r"####[ \t]*(.*)")
+_BARE_BOX = re.compile(r"\\boxed\s*(-?[0-9]+(?:\.[0-9]+)?|[A-Z])(?![a-zA-Z0-9.])")
 _TURN = re.compile(
     r"<\|(?:im_start|im_end|endoftext|eot_id|end|user|assistant)[^>]*\|?>|</s>|<eos>"
 )
@@ -65,10 +66,11 @@ def final_answers(completion: str, kind: str = "value") -> Extraction:
     text = visible(completion)
     text = _TURN.split(text, maxsplit=1)[0] if "<" in text else text
     text = _EMPHASIS.sub(r"\1", _CALCULATOR.sub("", text))
+    text = _BARE_BOX.sub(r"\\boxed{\1}", text)
     if not text.strip():
         return Extraction((), "text", "an empty answer")
     if tags := _tags(text):
-        return _from_tags(text, tags)
+        return _from_tags(text, tags, kind)
     found, unclosed = boxes_and_unclosed(text)
     if found or unclosed:
         return _from_boxes(text, found, unclosed, kind)
@@ -92,7 +94,7 @@ def boxes(text: str) -> list[Box]:
 
 def boxes_and_unclosed(text: str) -> tuple[list[Box], bool]:
     """The boxes, and whether another was opened and not closed; in one pass."""
-    if "\\boxed" not in text and "\\fbox" not in text:
+    if "box" not in text:
         return [], False
     opened: list[re.Match] = []
     closed: list[Box] = []
@@ -136,11 +138,13 @@ def _tags(text: str) -> list[str]:
     ]
 
 
-def _from_tags(text: str, tags: list[str]) -> Extraction:
+def _from_tags(text: str, tags: list[str], kind: str) -> Extraction:
     answers = []
     for tag in tags:
-        inside = boxes(tag)
-        answers.append(inside[-1].text if inside else tag)
+        if inside := boxes(tag):
+            answers += [box.text for box in inside]
+        else:
+            answers += prose.statements(tag, kind) or [tag]
     within = "\0".join(tags)
     outside = [box.text for box in boxes(text) if box.text not in within]
     return _checked([*answers, *outside], "tag")
@@ -177,7 +181,8 @@ def _boxed(text: str, box: Box) -> str:
 
 
 def _first_value(line: str, kind: str) -> str:
-    return prose.value_at_start(line, kind) or line
+    named = prose.statements(line, kind)
+    return named[-1] if named else prose.value_at_start(line, kind) or line
 
 
 def _checked(answers: list[str], place: str) -> Extraction:

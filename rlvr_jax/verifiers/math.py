@@ -20,7 +20,12 @@ _PLAIN_INTEGER = re.compile(r"-?[1-9][0-9]{0,300}|0")
 _LETTER = re.compile(r"\(?\s*([A-J])\s*\)?\.?")
 _LETTER_ANSWER = re.compile(r"\(?\s*([A-J])\s*(?:\)|[.:)]|$)(.*)", re.DOTALL)
 _ANOTHER = re.compile(r"\s*\W*(?:or|and)\W+\(?[A-J]\b", re.IGNORECASE)
-_WRAPPED_LETTER = re.compile(r"\\(?:text|mathrm|textbf|mathbf|boldsymbol)\s*")
+_WRAPPED_LETTER = re.compile(
+    r"\\(?:text(?:bf|it|rm)?|mathrm|mathbf|boldsymbol)\s*(?=\{)"
+)
+_SHORT_WORDS = frozenset("yes no odd all one two six ten red".split())
+"""Words that could be read as a product of letters."""
+_OPTION = re.compile(r"(?:option|choice|answer)\s+", re.IGNORECASE)
 _SHOWN = 120
 
 
@@ -52,13 +57,12 @@ def verify(sample: Sample) -> Verdict:
     found = extract.final_answers(sample.completion, reference.kind)
     if not found.answers:
         return Verdict(Status.UNPARSEABLE, 0.0, f"{found.place}: {found.problem}")
-    if len(found.answers) > 1 and (others := _different(found.answers, reference.kind)):
-        return Verdict(
-            Status.UNPARSEABLE,
-            0.0,
-            f"{found.place}: several answers: {others[0]!r:.60}, {others[1]!r:.60}",
-        )
-    return _compared(reference, found.answers[0], found.place, sample.question)
+    first, *others = found.answers
+    for other in others:
+        if not _agree(first, other, reference.kind):
+            several = f"several answers: {first!r:.60}, {other!r:.60}"
+            return Verdict(Status.UNPARSEABLE, 0.0, f"{found.place}: {several}")
+    return _compared(reference, first, found.place, sample.question)
 
 
 def _reference(written: str) -> _Reference | None:
@@ -79,6 +83,8 @@ def _reference(written: str) -> _Reference | None:
         return None
     except TooLarge:
         pass
+    if reading.text.lower() in _SHORT_WORDS:
+        reading = reading._replace(trees=())
     worded = not reading.trees or all(tree.op == "text" for tree in reading.trees)
     return _Reference("words" if worded else "value", reading)
 
@@ -102,6 +108,8 @@ def _same(gold: Reading, answer: str) -> tuple[bool, str]:
     plain = answer.strip()
     if _PLAIN_INTEGER.fullmatch(plain) and _PLAIN_INTEGER.fullmatch(gold.text):
         return plain == gold.text, ""
+    if not gold.trees and _words(gold.text) == _words(answer) != "":
+        return True, ""
     reading = equivalence.read(answer)
     try:
         return equivalence.same(gold, reading), reading.problem
@@ -111,23 +119,21 @@ def _same(gold: Reading, answer: str) -> tuple[bool, str]:
         return False, "nested too deeply"
 
 
-def _different(answers: tuple[str, ...], kind: str) -> tuple[str, str] | None:
-    """Two of the answers that are not the same."""
+def _words(text: str) -> str:
+    return re.sub(r"\W+", " ", extract.without_text_wrapper(text)).strip().casefold()
+
+
+def _agree(one: str, other: str, kind: str) -> bool:
+    """Whether two answers of one completion are the same."""
     if kind == "letter":
-        letters = {_letter(answer): answer for answer in answers}
-        pair = list(letters.values())
-        return (pair[0], pair[1]) if len(pair) > 1 else None
-    first = equivalence.read(answers[0])
-    for other in answers[1:]:
-        if not _same(first, other)[0]:
-            return answers[0], other
-    return None
+        return _letter(one) == _letter(other)
+    return _same(equivalence.read(one), other)[0]
 
 
 def _letter(answer: str) -> str:
     """The choice in (C), C. and C: because ...; other text as it is."""
     text = _unwrapped(answer)
-    match = _LETTER_ANSWER.fullmatch(text)
+    match = _LETTER_ANSWER.fullmatch(_OPTION.sub("", text))
     if match and not _ANOTHER.match(match[2]):
         return match[1]
     return text
@@ -140,7 +146,7 @@ def _unwrapped(text: str) -> str:
 
 
 def _is_echo(gold: Reading, answer: str, question: str) -> bool:
-    """Whether the answer copies an expression of the question that was to be worked out.
+    """Whether the answer copies an expression of the question instead of its value.
 
     Only where the reference is a plain number and the answer is not.
     """

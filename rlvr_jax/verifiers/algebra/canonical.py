@@ -10,6 +10,7 @@ from rlvr_jax.verifiers.algebra.rational import rational
 from rlvr_jax.verifiers.algebra.tree import Node, TooLarge, Undefined
 
 _UNORDERED = frozenset(["add", "mul", "set", "list", "cup", "cap"])
+_DOTS = Node("symbol", (), "dots")
 _FLAT = frozenset(["add", "mul", "cup", "cap"])
 
 
@@ -37,7 +38,7 @@ def _key(node: Node) -> Any:
     if op == "call" and node.value == "exp":
         return ("pow", None, ("symbol", "e"), key(args[0]))
     keys = [key(each) for each in args]
-    if op in _UNORDERED:
+    if op in _UNORDERED and (op in _FLAT or _DOTS not in args):
         return _joined(op, keys)
     return (op, node.value, *keys)
 

@@ -36,12 +36,14 @@ def same(gold: Node, answer: Node) -> bool:
     if key(gold) == key(answer):
         return _is_defined(gold)
     if intervals.is_set(gold) or intervals.is_set(answer):
+        if _other_variable(gold, answer):
+            return False
         verdict = intervals.same_set(_set_of(gold), _set_of(answer))
         if verdict is not None:
             return verdict
     first, second = elements(gold), elements(answer)
     if len(first) == len(second) == 1:
-        return _same_item(gold, answer)
+        return _same_item(_single(gold, first), _single(answer, second))
     return _same_elements(first, second, gold, answer)
 
 
@@ -52,6 +54,19 @@ def _is_defined(node: Node) -> bool:
     except TooLarge:
         pass
     return True
+
+
+def _single(node: Node, members: list[Element]) -> Node:
+    """The one member of a set or list, else the node itself."""
+    if node.op in ("set", "list", "groups"):
+        return members[0].value
+    return node
+
+
+def _other_variable(gold: Node, answer: Node) -> bool:
+    """Both speak of a variable, and not of the same: x > 3 and y > 3."""
+    names = [tree.symbols(each) for each in (gold, answer) if each.op == "rel"]
+    return len(names) == 2 and names[0] != names[1]
 
 
 def _set_of(node: Node) -> Node:
@@ -348,7 +363,9 @@ def _same_relation(gold: Node, answer: Node) -> bool | None:
             return True
     if one.name is None or other.name is None:
         return False
-    if key(one.name) == key(other.name) or (_is_dependent(one) and _is_dependent(other)):
+    if key(one.name) == key(other.name) or (
+        _is_dependent(one) and _is_dependent(other)
+    ):
         return None
     return False
 
@@ -430,7 +447,11 @@ def _rows(node: Node) -> list[list[Node]] | None:
     """A matrix, or a column vector written as a tuple."""
     if node.op == "matrix":
         return matrices.entries(node)
-    return [[each] for each in node.args] if node.op == "seq" else None
+    if node.op != "seq":
+        return None
+    if all(each.op == "seq" for each in node.args):
+        return [list(each.args) for each in node.args]
+    return [[each] for each in node.args]
 
 
 def _same_sequence(gold: Node, answer: Node) -> bool:

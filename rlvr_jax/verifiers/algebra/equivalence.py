@@ -9,8 +9,14 @@ from typing import NamedTuple
 
 from rlvr_jax.verifiers.algebra import compare
 from rlvr_jax.verifiers.algebra.normalise import latex
-from rlvr_jax.verifiers.algebra.parser import ParseError, parse
-from rlvr_jax.verifiers.algebra.tree import MAX_CHARACTERS, Node, TooLarge, Undefined
+from rlvr_jax.verifiers.algebra.parser import parse
+from rlvr_jax.verifiers.algebra.tree import (
+    MAX_CHARACTERS,
+    Node,
+    ParseError,
+    TooLarge,
+    Undefined,
+)
 
 _WORDS = re.compile(r"\\[a-zA-Z]+|[\s{}\\$()*_^~.,;:!?'\"`-]")
 _SPACES = re.compile(r"\s|\\(?=[{}])")
@@ -18,6 +24,7 @@ _GROUPED = re.compile(r"(?<![0-9.,])[1-9][0-9]{0,2}(?:,[0-9]{3})+(?![0-9,])")
 _SPACED = re.compile(r"[-+]?[1-9][0-9]{0,2}(?: [0-9]{3})+(?:[.,][0-9]+)?(?![0-9])")
 _POINTED = re.compile(r"[-+]?[1-9][0-9]{0,2}(?:\.[0-9]{3})+,[0-9]+")
 _COMMA_NUMBER = re.compile(r"(?<![0-9,])[0-9]+,[0-9]+(?![0-9,])")
+_BASED = re.compile(r"\{?\s*((?=[A-F]*[0-9])[0-9A-F]{1,60})\s*\}?_\{?(1[1-6])\}?")
 _CLOCK = re.compile(
     r"(?P<hour>[0-9]{1,2}):(?P<minute>[0-9]{2})\s*(?:\\text\{)?\s*"
     r"(?P<half>[ap]\.?\s?m\.?)?\}?",
@@ -41,6 +48,8 @@ def read(written: str) -> Reading:
     text = latex(written)
     trees: list[Node] = []
     problem = ""
+    if based := _BASED.fullmatch(text):
+        trees.append(Node("base", (), (based[1].upper(), int(based[2]))))
     for variant in _variants(text):
         try:
             node = parse(variant)

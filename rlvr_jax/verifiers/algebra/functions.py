@@ -151,7 +151,7 @@ class Functions:
         return self._unknown(name, values)
 
     def _unknown(self, name: str, values: list[Any]) -> Any:
-        """A function nobody defined, as f in f(x+1): any number, but always the same."""
+        """A function nobody defined, as f in f(x+1): one number for one argument."""
         text = name + repr([self._mp.nstr(each, 15) for each in values])
         digest = hashlib.sha256(text.encode()).digest()
         return 1 + self._mp.mpf(int.from_bytes(digest[:12], "big")) / 2**96

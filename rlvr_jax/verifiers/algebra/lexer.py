@@ -21,7 +21,7 @@ STOP = Token("stop", "")
 _TOKEN = re.compile(
     r"""(?P<space>\s*)(?:
       (?P<number>(?:[0-9]+(?:\{,\}[0-9]{3})+(?![0-9])(?:\.[0-9]+)?
-                 |[0-9]+(?:\{,\}[0-9]+)?(?:\.[0-9]+)?|\.[0-9]+)
+                 |[0-9]+(?:\{,\}[0-9]+)?(?:\.[0-9]+|\.(?=\s*[-/*+)]))?|\.[0-9]+)
                  (?:[eE][+-]?[0-9]+(?![a-zA-Z]))?)
      |\\(?:begin|end)\s*\{(?P<environment>[a-zA-Z]+)\*?\}
      |\\(?P<wrapper>text|textbf|textit|textrm|textsf|texttt|textnormal|mbox|mathrm|mathbf
@@ -68,7 +68,7 @@ def tokens(text: str, units: frozenset[str] = frozenset()) -> list[Token]:
 
     Example:
       >>> [token.text for token in tokens(r"\frac12 x + \sin y")]
-      ['\\frac', '12', 'x', '+', 'sin', 'y']
+      ['\\frac', '12', 'x', '+', '\\sin', 'y']
     """
     if len(text) > tree.MAX_CHARACTERS:
         raise tree.TooLarge(f"an answer of {len(text)} characters")
@@ -82,7 +82,7 @@ def tokens(text: str, units: frozenset[str] = frozenset()) -> list[Token]:
             side = "begin" if "\\begin" in match[0] else "end"
             found.append(Token(side, match["environment"], spaced))
         elif kind == "inner":
-            found.extend(_wrapped(match["inner"], match["wrapper"], spaced))
+            found.extend(_wrapped(match["inner"], match["wrapper"], spaced, units))
         elif kind == "command":
             found.append(Token("name", "\\" + match["command"], spaced))
         elif kind == "escaped":
@@ -103,10 +103,13 @@ def value_of(text: str) -> Fraction:
 
     Raises:
       tree.TooLarge: it has too many digits, or an exponent past all reason.
+      tree.ParseError: it has two decimal points.
     """
     grouped = re.fullmatch(r"[0-9]+(?:\{,\}[0-9]{3})+(?:[.e].*)?", text.lower())
     text = text.replace("{,}", "" if grouped else ".")
     digits, _, exponent = text.lower().partition("e")
+    if digits.count(".") > 1:
+        raise tree.ParseError("a number with two decimal points")
     if len(digits) > tree.MAX_DIGITS or len(exponent) > 6:
         raise tree.TooLarge("a number of too many digits")
     if abs(int(exponent or 0)) > tree.MAX_DIGITS:
@@ -114,7 +117,9 @@ def value_of(text: str) -> Fraction:
     return Fraction(digits) * Fraction(10) ** int(exponent or 0)
 
 
-def _wrapped(inner: str, wrapper: str, spaced: bool) -> list[Token]:
+def _wrapped(
+    inner: str, wrapper: str, spaced: bool, units: frozenset[str]
+) -> list[Token]:
     """What \\text{...} and its like hold: a joiner, a sign, mathematics or words."""
     word = inner.strip()
     lower = word.lower().strip(", ")
@@ -124,6 +129,8 @@ def _wrapped(inner: str, wrapper: str, spaced: bool) -> list[Token]:
         return [Token("word", lower, spaced)]
     if not word:
         return []
+    if word in units:
+        return [Token("text", word, spaced)]
     if len(word) == 1 and word.isalpha():
         return [Token("letter", word, spaced)]
     if re.fullmatch(r"\(?\s*(?:[a-zA-Z]|-?[0-9][0-9.,]*)\s*\)?", word):

@@ -12,6 +12,7 @@ _SIGNS = {
     **dict.fromkeys("\u00d7\u2715\u22c5\u00b7\u2219\u2217", "*"),
     **dict.fromkeys("\u00f7\u2215\u2044\uff0f", "/"),
     **dict.fromkeys("\u00a0\u2007\u2009\u202f\u200a\u2002\u2003\u3000", " "),
+    **dict.fromkeys("\u20ac\u00a3\u00a5\u20b9", " "),
     **dict.fromkeys("\u2032\u2019", "'"),
     **dict.fromkeys("\u201c\u201d", '"'),
     "\u2264": r" \le ",
@@ -83,7 +84,7 @@ _SPACE = re.compile(
 )
 _MATH_MARKS = re.compile(r"(?<!\\)\\[()\[\]]|(?<!\\)\$|(?<!\\)\\!")
 _ALIGNMENT = re.compile(
-    r"\\(?:begin|end)\s*\{(?:align|aligned|equation|gather|gathered|split|math)\*?\}"
+    r"\\(?:begin|end)\s*\{(?:align|aligned|equation|gather|gathered|split|math|cases)\*?\}"
 )
 _EMPTY_ROOT = re.compile(r"\\sqrt\s*\{\s*\}(?=\s*\{)")
 _ENDS = " \t\n*_`\"'"
@@ -110,6 +111,13 @@ def _plain_character(character: str) -> str:
     return character
 
 
+_OVER = re.compile(r"\{([^{}]*)\\over(?![a-zA-Z])([^{}]*)\}")
+_EMPTY_BRACES = re.compile(r"(?<=[0-9,.])\{\}")
+_JOINER_BRACES = re.compile(r"(?<![a-zA-Z])\{\s*(or|and)\s*\}")
+_BROKEN_ROW = re.compile(r"(?<!\\)\\(?=[0-9-])")
+_LEADING_RELATION = re.compile(r"^\s*(?:\\approx|\\sim|=)(?![a-zA-Z])\s*")
+
+
 def latex(text: str) -> str:
     r"""The text of an answer with layout gone and Unicode signs as LaTeX commands.
 
@@ -121,8 +129,11 @@ def latex(text: str) -> str:
         text = _ascii_signs(visible(text))
     if "\\" in text:
         text = _latex_layout(text)
+    if "{" in text:
+        text = _JOINER_BRACES.sub(r" \1 ", _EMPTY_BRACES.sub("", text))
     text = _MATH_MARKS.sub(" ", text.replace(r"\$", " "))
-    return trimmed(re.sub(r"\s+", " ", text))
+    text = trimmed(re.sub(r"\s+", " ", text))
+    return _LEADING_RELATION.sub("", text)
 
 
 def trimmed(text: str) -> str:
@@ -138,7 +149,8 @@ def trimmed(text: str) -> str:
         text = text.strip(_ENDS)
         if text.endswith(tuple(".,;:")) and not text.endswith("..."):
             text = text[:-1]
-    return _without_outer_braces(text)
+    inner = _without_outer_braces(text)
+    return inner if inner == text else trimmed(inner)
 
 
 def _without_outer_braces(text: str) -> str:
@@ -149,6 +161,14 @@ def _without_outer_braces(text: str) -> str:
         return text
     inner = text[depth:-depth].strip()
     return text if "," in inner or not inner else inner  # {1, 2} is a set
+
+
+def _aligned(text: str) -> str:
+    """The lines of an align environment as a list; matrices keep their rows."""
+    plain = _ALIGNMENT.sub(" ", text)
+    if plain == text or r"\begin" in plain:
+        return plain
+    return plain.replace("&", " ").replace(r"\\", ", ")
 
 
 def _ascii_signs(text: str) -> str:
@@ -169,7 +189,9 @@ def _latex_layout(text: str) -> str:
     if r"\begin" not in text:
         text = _ESCAPED_TWICE.sub(r"\\", text)
     else:
-        text = _ALIGNMENT.sub(" ", text)
+        text = _BROKEN_ROW.sub(r"\\\\", _aligned(text))
+    if r"\over" in text:
+        text = _OVER.sub(r"\\frac{\1}{\2}", text)
     text = _EMPTY_ROOT.sub(r"\\sqrt", text)
     text = _LAYOUT.sub(" ", text)
     text = _THOUSANDS_GAP.sub("{,}", text)

@@ -14,7 +14,7 @@ from fractions import Fraction
 
 from rlvr_jax.verifiers.algebra import lexer, tree
 from rlvr_jax.verifiers.algebra.lexer import STOP, Token
-from rlvr_jax.verifiers.algebra.tree import Node, number
+from rlvr_jax.verifiers.algebra.tree import Node, ParseError, number
 from rlvr_jax.verifiers.algebra.units import UNITS
 
 _RELATIONS = {
@@ -85,9 +85,11 @@ _UNREADABLE = frozenset(
      "\\begin", "\\end", "\\limsup", "\\bigcap", "\\ll", "\\gg", "\\cong", "\\propto"]
 )  # fmt: skip
 
-
-class ParseError(Exception):
-    """The text is no mathematics that this grammar knows."""
+_NO_ATOMS = frozenset(
+    ["\\pm", "\\mp", "\\mid", "\\rvert", "\\rfloor", "\\rceil", "\\circ",
+     "\\degree", "\\rangle", "\\rbrace", "\\vert", "\\percent",
+     *_RELATIONS, *_SET_SIGNS, *_TIMES, *_OVER, *_UNREADABLE]
+)  # fmt: skip
 
 
 def parse(text: str) -> Node:
@@ -97,7 +99,7 @@ def parse(text: str) -> Node:
       text: as `normalise.latex` returns it.
 
     Raises:
-      ParseError: it cannot be read.
+      tree.ParseError: it cannot be read.
       tree.TooLarge: it is too long or too deep.
 
     Example:
@@ -346,11 +348,7 @@ class _Parser:
         if token.kind in ("number", "letter", "word", "begin"):
             return True
         if token.kind == "name":
-            known = _RELATIONS.keys() | _SET_SIGNS.keys() | _UNREADABLE
-            return token.text not in known and token.text not in (
-                "\\pm", "\\mp", "\\mid", "\\rvert", "\\rfloor", "\\rceil", "\\circ",
-                "\\degree", "\\rangle", "\\rbrace", "\\vert", "\\percent",
-            )  # fmt: skip
+            return token.text not in _NO_ATOMS
         return token.text in ("(", "[", "{", "\\{") or (
             token.text == "|" and not self._bars
         )
@@ -488,7 +486,7 @@ class _Parser:
     def _tex_argument(self) -> Node:
         r"""A LaTeX argument: {group}, or one character; \frac12 is 1/2."""
         token = self._peek()
-        if token.kind == "number" and len(token.text) > 1:
+        if token.kind == "number" and token.text.isdigit() and len(token.text) > 1:
             self._tokens[self._at] = Token("number", token.text[1:])
             return _number(token.text[0])
         return self._atom()
@@ -513,10 +511,10 @@ class _Parser:
         bars, self._bars = self._bars, 0
         closers = ("\\}", "\\rbrace") if opening == "\\{" else (")", "]", "\\rangle")
         items: list[Node] = []
+        if opening == "\\{":
+            self._skip_to_condition()
         if not self._sees(*closers):
             items = self._items((",", ";", "and", "or"))
-        if opening == "\\{" and self._skip("\\mid", "|"):
-            items = self._items((",", "and"))  # a set given by a condition
         closing = self._need(*closers)
         self._bars = bars
         if opening == "\\{":
@@ -528,6 +526,17 @@ class _Parser:
         if not items:
             raise ParseError("empty parentheses")
         return Node("seq", tuple(items), (opening, closing.replace("\\rangle", ")")))
+
+    def _skip_to_condition(self) -> None:
+        """Of {x in R | x > 1} only the condition matters."""
+        for ahead in range(6):
+            token = self._peek(ahead)
+            if token.text in ("\\mid", "|", ":") and self._peek().kind == "letter":
+                if ahead in (1, 3):  # x | or x in R |
+                    self._at += ahead + 1
+                return
+            if token.kind not in ("letter", "name"):
+                return
 
     def _braces(self) -> Node:
         """LaTeX braces group; with a comma inside they are meant as a set."""
@@ -587,6 +596,9 @@ def _recurring(start: str, period: str) -> Node:
 
 def _product(factors: list[Node]) -> Node:
     r"""Multiplies; a whole number beside a fraction of numbers is a mixed number."""
+    if len(factors) >= 2 and factors[-1].op in ("pct", "deg"):  # 12 1/2 %
+        inner = _product([*factors[:-1], factors[-1].args[0]])
+        return Node(factors[-1].op, (inner,))
     if len(factors) >= 2:
         whole, part = factors[0], factors[1]
         mixed = part.op == "div" and part.value in ("frac", "beside")

@@ -3,7 +3,7 @@
 Exact where both are rational: a tolerance never decides between 9007199254740992 and
 9007199254740993. A decimal may stand for a number that has no finite decimals, if it
 is that number rounded or cut off: an answer needs six significant digits for that
-(0.333333 for 1/3), a reference three.
+(0.333333 for 1/3), a reference four.
 """
 
 from fractions import Fraction
@@ -15,7 +15,7 @@ from rlvr_jax.verifiers.algebra.rational import rational
 from rlvr_jax.verifiers.algebra.tree import Node, Undefined
 
 _ANSWER_DIGITS = 6
-_REFERENCE_DIGITS = 3
+_REFERENCE_DIGITS = 4
 _HUNDRED = tree.number(100)
 _DEGREE = Node("deg", (tree.ONE,))
 

@@ -41,6 +41,10 @@ class Node(NamedTuple):
     value: Any = None
 
 
+class ParseError(Exception):
+    """The text is no mathematics that the grammar knows."""
+
+
 class TooLarge(Exception):
     """Working this out would take more room or time than an answer deserves."""
 
