@@ -43,6 +43,8 @@ class Verdict:
     """1 for correct, 0 for wrong, between for partial credit."""
     detail: str = ""
     """What was extracted and compared, or what went wrong; for people."""
+    seconds: float = dataclasses.field(default=0.0, compare=False, repr=False)
+    """Wall-clock time of the check inside its worker; 0 outside of a pool."""
 
 
 @dataclasses.dataclass(frozen=True)

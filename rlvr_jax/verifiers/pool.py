@@ -253,7 +253,7 @@ def _ask(
         return worker.ask(request, timeout_s), False
     except TimeoutError:
         error = f"no verdict within {timeout_s:g} s"
-        return {"error": error, "status": Status.TIMEOUT}, True
+        return {"error": error, "status": Status.TIMEOUT, "seconds": timeout_s}, True
     except protocol.Closed as closed:
         return {"error": worker.ending() or str(closed)}, True
     except (TypeError, ValueError, RecursionError) as error:
@@ -262,11 +262,13 @@ def _ask(
 
 
 def _failed(answer: dict[str, Any]) -> Verdict:
-    return Verdict(answer.get("status", Status.CRASH), 0.0, answer["error"])
+    status, seconds = answer.get("status", Status.CRASH), answer.get("seconds", 0.0)
+    return Verdict(status, 0.0, answer["error"], seconds)
 
 
 def _verdict(answer: dict[str, Any]) -> Verdict:
-    return Verdict(Status(answer["status"]), answer["score"], answer["detail"])
+    status, score = Status(answer["status"]), answer["score"]
+    return Verdict(status, score, answer["detail"], answer["seconds"])
 
 
 def _closed_error() -> RuntimeError:

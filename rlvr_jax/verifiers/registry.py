@@ -19,6 +19,8 @@ BUILT_IN = {
     "math": "rlvr_jax.verifiers.math:verify",
     "exact": "rlvr_jax.verifiers.exact:verify",
     "countdown": "rlvr_jax.verifiers.countdown:verify",
+    "weak:last_number": "rlvr_jax.verifiers.weak:last_number",
+    "weak:any_boxed": "rlvr_jax.verifiers.weak:any_boxed",
     "format:think": "rlvr_jax.verifiers.format:think",
     "format:boxed": "rlvr_jax.verifiers.format:boxed",
     "format:answer_tag": "rlvr_jax.verifiers.format:answer_tag",
@@ -39,7 +41,7 @@ def resolve(name: str) -> Verifier:
     place = BUILT_IN.get(name)
     if place is None:
         place = name
-        if ":" not in name or name.startswith("format:"):
+        if ":" not in name or name.startswith(("format:", "weak:")):
             raise ValueError(_unknown(name))
     module_name, _, function_name = place.rpartition(":")
     module = _load(module_name, name)

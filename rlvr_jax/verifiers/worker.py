@@ -118,6 +118,7 @@ def _answer(request: dict[str, Any]) -> dict[str, Any]:
     if "load" in request:
         return _load(request["load"])
     _limit_cpu(request["timeout_s"])
+    start = time.perf_counter()
     try:
         sample = base.Sample(**request["sample"])
         verdict = base.apply(registry.resolve(sample.verifier), sample)
@@ -130,6 +131,7 @@ def _answer(request: dict[str, Any]) -> dict[str, Any]:
         "status": str(verdict.status),
         "score": verdict.score,
         "detail": verdict.detail[:2000],
+        "seconds": time.perf_counter() - start,
     }
 
 
