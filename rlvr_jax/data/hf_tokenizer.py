@@ -40,6 +40,10 @@ def load(folder: pathlib.Path) -> Tokenizer:
     settings = _read_json(folder / "special_tokens_map.json")
     settings |= _read_json(folder / "tokenizer_config.json")
     named = _named_tokens(settings)
+    # As transformers does: a token with a role is special, also where tokenizer.json
+    # says otherwise.
+    roles = dict.fromkeys(named.values())
+    backend.add_special_tokens([t for t in roles if backend.token_to_id(t) is not None])
     eos_ids = _eos_ids(folder, backend, named.get("eos_token"))
     pad_id = backend.token_to_id(named.get("pad_token", ""))
     return Tokenizer(

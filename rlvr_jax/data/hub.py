@@ -1,8 +1,9 @@
 """Data sets of the Hugging Face hub, and local folders of the same kinds."""
 
+import json
 import os
 import pathlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 Rows = Iterable[dict[str, Any]]
@@ -51,7 +52,14 @@ def load_splits(name: str, subset: str) -> tuple[Rows, Rows | None]:
             "one you need with save_to_disk and name that folder in data.train"
         )
     train = splits.pop("train" if "train" in splits else next(iter(splits)))
-    return train, splits.get("test", splits.get("validation"))
+    test = splits.get("test", splits.get("validation"))
+    return _json_rows(train), None if test is None else _json_rows(test)
+
+
+def _json_rows(split: Iterable[Any]) -> Iterator[dict[str, Any]]:
+    """Rows of JSON values alone, which is what verifiers take; a date becomes text."""
+    for row in split:
+        yield json.loads(json.dumps(row, default=str))
 
 
 def _is_saved(folder: pathlib.Path) -> bool:

@@ -28,16 +28,10 @@ TEXTS = [
 
 
 @functools.cache
-def train(pre_tokenizer: str) -> tuple[list[str], list[tuple[str, str]]]:
-    """Tokens in the order of their ids, and merges, for one way of cutting text."""
-    digits = pre_tokenizers.Digits(individual_digits=True)
-    bytes_ = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)
+def train() -> tuple[list[str], list[tuple[str, str]]]:
+    """Tokens in the order of their ids, and merges; cut by GPT-2's pattern."""
     tokenizer = tokenizers.Tokenizer(models.BPE())
-    tokenizer.pre_tokenizer = (
-        pre_tokenizers.Sequence([digits, bytes_])
-        if pre_tokenizer == "smollm"
-        else bytes_
-    )
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     trainer = trainers.BpeTrainer(
         vocab_size=600,
         special_tokens=SPECIAL,

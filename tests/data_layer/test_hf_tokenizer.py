@@ -15,7 +15,7 @@ USER = [{"role": "user", "content": "What is 12 + 30?\n'tis  easy"}]
 
 @pytest.fixture(scope="module")
 def theirs():
-    tokens, merges = bpe.train("gpt2")
+    tokens, merges = bpe.train()
     tokenizer = Qwen2Tokenizer(
         vocab={token: i for i, token in enumerate(tokens)},
         merges=merges,
@@ -72,7 +72,7 @@ def test_ids_of_chats_are_theirs(theirs, template, text, tmp_path):
 def test_end_and_pad_tokens_come_from_all_files(ours):
     assert ours.eos_ids == (2, 0)
     assert ours.pad_id == 0
-    assert ours.vocab_size == len(bpe.train("gpt2")[0]) + 2
+    assert ours.vocab_size == len(bpe.train()[0]) + 2
 
 
 def test_end_tokens_without_generation_config(folder, tmp_path):
@@ -136,6 +136,19 @@ def test_special_tokens_leave_the_decoded_text(ours):
     assert ours.decode(ids) == "hi"
     assert ours.decode(ids, keep_special=True) == "<|im_start|>hi<|im_end|>"
     assert ours.decode([10**6, *ours.encode("hi")]) == "hi"
+
+
+def test_tokens_with_a_role_are_special_whatever_the_file_says(theirs, tmp_path):
+    theirs.save_pretrained(tmp_path)
+    path = tmp_path / "tokenizer.json"
+    stored = json.loads(path.read_text())
+    for token in stored["added_tokens"]:
+        token["special"] = False
+    path.write_text(json.dumps(stored))
+    ours, again = load_tokenizer(tmp_path), AutoTokenizer.from_pretrained(tmp_path)
+    ids = [*ours.encode("hi"), 2]
+    assert ours.decode(ids) == again.decode(ids, skip_special_tokens=True) == "hi"
+    assert 2 not in ours.encode_prompt("<|im_end|>")
 
 
 def test_named_templates_and_older_config_forms(folder, tmp_path):

@@ -1,5 +1,6 @@
 """Hugging Face data sets, from local folders of each kind."""
 
+import datetime
 import json
 import logging
 
@@ -93,6 +94,13 @@ def test_the_verl_form_of_dapo_math(tmp_path):
         (f"Find {i}.", str(i)) for i in range(3)
     ]
     assert problems[0].meta["data_source"] == "math_dapo"
+
+
+def test_values_that_are_no_json_become_text(tmp_path):
+    day = datetime.date(2024, 1, 2)
+    rows = [row | {"day": day} for row in ROWS]
+    datasets.Dataset.from_list(rows).save_to_disk(tmp_path / "saved")
+    assert load(tmp_path / "saved")[0].meta["day"] == "2024-01-02"
 
 
 def test_a_bad_row_is_named(tmp_path):

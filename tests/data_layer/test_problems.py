@@ -44,7 +44,7 @@ def test_packaged_rows_ignore_the_field_names_of_other_data():
 
 
 @pytest.mark.parametrize(
-    ("count", "held_out"), [(2, 1), (9, 1), (10, 1), (40, 4), (4000, MAX_HELD_OUT)]
+    ("count", "held_out"), [(2, 1), (9, 1), (10, 1), (99, 9), (4000, MAX_HELD_OUT)]
 )
 def test_the_last_rows_of_a_file_are_held_out(tmp_path, count, held_out):
     path = write(tmp_path / "file.jsonl", count)

@@ -82,10 +82,7 @@ def generate(
     module: TaskModule = TASKS[task]
     amount, own = _parse_options(task, module, options)
     wanted = amount.count if split == "train" else amount.evaluation_count
-    key = (list(TASKS).index(task), split == "evaluation")
-    random = np.random.Generator(
-        np.random.Philox(np.random.SeedSequence(seed, spawn_key=key))
-    )
+    random = np.random.default_rng([seed, *task.encode()])
     problems: list[Problem] = []
     seen: set[str] = set()
     fruitless = 0
