@@ -2,6 +2,7 @@
 
 import json
 import re
+import socket
 import subprocess
 import sys
 
@@ -306,3 +307,56 @@ def test_sharding_on_one_device_is_used(directory):
     shardings = dict.fromkeys(parameter_shapes(ARCH), here)
     loaded = load_decoder(directory, shardings=shardings)
     assert parameters_of(loaded)["layers.query"].sharding == here
+
+
+TWO_PROCESSES = """
+import sys
+import jax
+source, copy, port, process = sys.argv[1:]
+jax.config.update("jax_cpu_collectives_implementation", "gloo")
+jax.distributed.initialize(f"127.0.0.1:{port}", 2, int(process))
+from jax.sharding import NamedSharding, PartitionSpec as P
+from rlvr_jax.models.decoder import parameter_shapes
+from rlvr_jax.models.weights import load_decoder, open_checkpoint, save_decoder
+
+mesh = jax.make_mesh((4,), ("fsdp",), axis_types=(jax.sharding.AxisType.Auto,))
+shardings = {
+    name: NamedSharding(mesh, P(None, "fsdp") if len(shape) == 3 else P())
+    for name, shape in parameter_shapes(open_checkpoint(source).architecture).items()
+}
+decoder = load_decoder(source, shardings=shardings)
+assert not decoder.layers["query"][...].is_fully_addressable
+save_decoder(decoder, copy)
+print(len(jax.devices()), "devices")
+"""
+
+
+@pytest.mark.slow
+def test_two_processes_save_what_they_loaded(directory, tmp_path):
+    """Two hosts of two devices; the first one writes, the second only gathers."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    copies = [tmp_path / f"copy{i}" for i in range(2)]
+    runs = [
+        subprocess.Popen(
+            [
+                *(sys.executable, "-c", TWO_PROCESSES),
+                *(str(directory), str(copies[i]), port, str(i)),
+            ],
+            env={
+                "XLA_FLAGS": "--xla_force_host_platform_device_count=2",
+                "JAX_PLATFORMS": "cpu",
+                "PATH": "",
+            },
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for i in range(2)
+    ]
+    for out, error in [run.communicate(timeout=120) for run in runs]:
+        assert out.endswith("4 devices\n"), error
+    name = "model.safetensors"
+    assert (copies[0] / name).read_bytes() == (directory / name).read_bytes()
+    assert not copies[1].exists()
