@@ -2,7 +2,6 @@
 
 from typing import Literal
 
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
@@ -93,8 +92,6 @@ def _all_wrong(
     wrong: Float[Array, " B"], size: Float[Array, " B"], k: int
 ) -> Float[Array, " B"]:
     """C(wrong, k) / C(size, k): a set of k is wrong throughout."""
-
-    def one_more(j, chance):
-        return chance * jnp.maximum(wrong - j, 0) / jnp.maximum(size - j, 1)
-
-    return jax.lax.fori_loop(0, k, one_more, jnp.ones_like(size))
+    drawn = jnp.arange(k, dtype=size.dtype)[:, None]
+    chances = jnp.maximum(wrong - drawn, 0) / jnp.maximum(size - drawn, 1)
+    return jnp.prod(chances, axis=0)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from rlvr_jax.core.advantages import group_advantages, group_std
+from tests.core.variants import VARIANTS, run
 
 OPTIONS = list(
     itertools.product(["mean", "leave_one_out"], ["group", "batch", "none"], [0, 1])
@@ -53,34 +54,31 @@ def binary(right, of):
     return jnp.array([1.0] * right + [0.0] * (of - right))
 
 
-@pytest.mark.parametrize(("baseline", "scale", "ddof"), OPTIONS)
 @pytest.mark.parametrize("row_mask", [None, ROW_MASK])
-@pytest.mark.parametrize("transform", ["eager", "jit", "vmap"])
-def test_equals_the_loop(baseline, scale, ddof, row_mask, transform):
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_equals_the_loop(row_mask, variant):
     def ours(rewards):
-        mask = None if row_mask is None else jnp.asarray(row_mask)
-        return group_advantages(
-            rewards,
-            jnp.asarray(GROUP_ID),
-            baseline=baseline,
-            scale=scale,
-            ddof=ddof,
-            row_mask=mask,
-        )
+        """All options, one row each."""
+        found = [
+            group_advantages(
+                rewards,
+                jnp.asarray(GROUP_ID),
+                baseline=baseline,
+                scale=scale,
+                ddof=ddof,
+                row_mask=None if row_mask is None else jnp.asarray(row_mask),
+            )
+            for baseline, scale, ddof in OPTIONS
+        ]
+        return jnp.stack(found)
 
     batch = np.stack([rewards_of(seed) for seed in range(3)])
-    expected = [
-        loop(r, GROUP_ID, baseline, scale, ddof, row_mask=row_mask) for r in batch
-    ]
-    with jax.enable_x64(True):
-        rows = jnp.asarray(batch)
-        if transform == "vmap":
-            found = jax.vmap(ours)(rows)
-        else:
-            ours = jax.jit(ours) if transform == "jit" else ours
-            found = jnp.stack([ours(row) for row in rows])
+    found = run(variant, ours, batch)
     assert found.dtype == np.float64
-    np.testing.assert_allclose(found, expected, atol=1e-12)
+    for n, rewards in enumerate(batch):
+        for row, options in zip(found[n], OPTIONS, strict=True):
+            expected = loop(rewards, GROUP_ID, *options, row_mask=row_mask)
+            np.testing.assert_allclose(row, expected, atol=1e-12, err_msg=f"{options}")
 
 
 @pytest.mark.parametrize(
