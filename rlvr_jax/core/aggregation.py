@@ -12,7 +12,14 @@ from jaxtyping import Array, Float, Int
 from rlvr_jax.core.shapes import TokenMask, TokenOrRow
 from rlvr_jax.types import Ratio
 
-AGGREGATIONS = ("sequence_mean", "token_mean", "constant", "prompt_mean")
+AGGREGATIONS = (
+    "sequence_mean",
+    "token_mean",
+    "prompt_mean",
+    "constant",
+    "sequence_sum",
+    "token_sum",
+)
 
 
 def token_weights(
@@ -28,9 +35,14 @@ def token_weights(
 
         "sequence_mean"  w = m / n_i   denominator = rows with n_i > 0      (GRPO)
         "token_mean"     w = m         denominator = sum_i n_i              (DAPO)
-        "constant"       w = m         denominator = B * constant_length    (Dr. GRPO)
         "prompt_mean"    w = m / N_p   denominator = groups with N_p > 0    (ScaleRL)
+        "constant"       w = m         denominator = B * constant_length    (Dr. GRPO)
+        "sequence_sum"   w = m         denominator = rows with n_i > 0      (LUSPO)
+        "token_sum"      w = m         denominator = 1
 
+    "token_mean" counts the tokens of the batch, as verl, TRL, OpenRLHF, open-instruct
+    do; eq. 12 of DAPO and eq. 4 of MiniMax-M1, read literally, put 1/sum|o_i| inside
+    the expectation over prompts: that is "prompt_mean" (also Magistral).
     B of "constant" counts all rows, also empty ones: its divisor does not depend on
     what was sampled, which is what makes it unbiased.
 
@@ -43,7 +55,7 @@ def token_weights(
     Returns:
       weights, [B, T], 0 at masked tokens, and the denominator, a scalar. Slices of the
       weights along B belong to micro-batches; the denominator stays that of the batch.
-      It is 0 only if no token is kept.
+      It can be 0 only if no token is kept.
 
     Raises:
       ValueError: `loss_aggregation` is unknown, or "constant" without a length.
@@ -51,7 +63,8 @@ def token_weights(
     References:
       DAPO, sec. 3.3. https://arxiv.org/abs/2503.14476
       Dr. GRPO, sec. 3. https://arxiv.org/abs/2503.20783
-      ScaleRL, sec. 3. https://arxiv.org/abs/2510.13786
+      ScaleRL. https://arxiv.org/abs/2510.13786
+      LUSPO. https://arxiv.org/abs/2602.05261
 
     Example:
       >>> mask = jnp.array([[1, 1, 0, 0], [1, 1, 1, 1]])
@@ -78,6 +91,10 @@ def token_weights(
                 "(rollout.max_completion_tokens)."
             )
         return mask, jnp.asarray(rows * constant_length, mask.dtype)
+    if loss_aggregation == "sequence_sum":
+        return mask, _count_positive(lengths)
+    if loss_aggregation == "token_sum":
+        return mask, jnp.ones((), mask.dtype)
     if loss_aggregation == "prompt_mean":
         totals = jax.ops.segment_sum(lengths, group_id, num_segments=rows)
         return _shares(mask, totals[group_id]), _count_positive(totals)

@@ -8,7 +8,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from rlvr_jax.core.shapes import Advantages, TokenMask, TokenOrRow, per_token
+from rlvr_jax.core.selection import clip_masks
+from rlvr_jax.core.shapes import Advantages, TokenMask, TokenOrRow
 from rlvr_jax.types import Ratio
 
 
@@ -68,10 +69,9 @@ def clip_fractions(
       >>> print(low.value(), high.value())
       0.25 0.25
     """
-    advantages = per_token(advantages)
-    ratio = jnp.exp(log_ratio)
-    low = (advantages < 0) & (ratio < 1.0 - epsilon_low)
-    high = (advantages > 0) & (ratio > 1.0 + epsilon_high)
+    low, high = clip_masks(
+        log_ratio, advantages, epsilon_low=epsilon_low, epsilon_high=epsilon_high
+    )
     return (
         masked_mean(low.astype(log_ratio.dtype), token_mask),
         masked_mean(high.astype(log_ratio.dtype), token_mask),

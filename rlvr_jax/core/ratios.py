@@ -8,7 +8,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from rlvr_jax.core.shapes import TokenMask
+from rlvr_jax.core.shapes import TokenMask, TokenOrRow
+
+# Departs from the papers, as verl does: a ratio beyond e^20 = 4.9e8 carries no
+# information in float32 and would overflow soon after.
+LOG_RATIO_CLAMP = 20.0
 
 
 def token_log_ratio(
@@ -56,7 +60,7 @@ def sequence_log_ratio(
       one log-ratio per row, [B, 1], to broadcast over tokens; 0 for empty rows.
 
     References:
-      GSPO, eq. 7. https://arxiv.org/abs/2507.18071
+      GSPO. https://arxiv.org/abs/2507.18071
 
     Example:
       >>> log_ratio = jnp.array([[0.2, 0.4, 9.0], [9.0, 9.0, 9.0]])
@@ -67,3 +71,69 @@ def sequence_log_ratio(
     mask = token_mask.astype(bool)
     total = jnp.where(mask, log_ratio, 0.0).sum(-1, keepdims=True)
     return total / jnp.maximum(mask.sum(-1, keepdims=True), 1)
+
+
+def sequence_token_log_ratio(
+    log_ratio: Float[Array, "B T"], token_mask: TokenMask
+) -> Float[Array, "B T"]:
+    r"""GSPO-token: the value of the row's ratio, the gradient of each token's own.
+
+        log s_it = sg[log s_i] + log pi_it - sg[log pi_it]
+
+    With equal advantages in a row, loss and gradient are those of GSPO; advantages may
+    also differ from token to token.
+
+    Args:
+      log_ratio: token log-ratios in nats, from `token_log_ratio`.
+      token_mask: 1 on tokens of the loss.
+
+    Returns:
+      log-ratios in nats, [B, T]; 0 with zero gradient at masked tokens.
+
+    References:
+      GSPO, sec. 4.3. https://arxiv.org/abs/2507.18071
+
+    Example:
+      >>> log_ratio = jnp.array([[0.2, 0.4, 9.0]])
+      >>> print(sequence_token_log_ratio(log_ratio, jnp.array([[1, 1, 0]])))
+      [[0.3 0.3 0. ]]
+    """
+    stop = jax.lax.stop_gradient
+    row = stop(sequence_log_ratio(log_ratio, token_mask))
+    return jnp.where(token_mask.astype(bool), row + (log_ratio - stop(log_ratio)), 0.0)
+
+
+def bounded_ratio(
+    log_ratio: TokenOrRow, log_ratio_clamp: float = LOG_RATIO_CLAMP
+) -> TokenOrRow:
+    """exp(log_ratio) that cannot overflow.
+
+    Args:
+      log_ratio: log-ratios in nats.
+      log_ratio_clamp: bound on |log_ratio|; beyond it the ratio stays at the bound,
+        with zero gradient. `math.inf` for none.
+
+    Returns:
+      ratios, in the shape of `log_ratio`.
+
+    Example:
+      >>> print(bounded_ratio(jnp.array([[0.0, 1e9]]), log_ratio_clamp=2.0))
+      [[1.       7.389056]]
+    """
+    return jnp.exp(jnp.clip(log_ratio, -log_ratio_clamp, log_ratio_clamp))
+
+
+def symmetric_abs(values: TokenOrRow) -> TokenOrRow:
+    """|x| with gradient 0 at 0, where `jnp.abs` has 1: on policy every d is 0.
+
+    Args:
+      values: any.
+
+    Returns:
+      |values|.
+
+    Example:
+      >>> print(jax.grad(lambda x: symmetric_abs(x).sum())(jnp.array([[-2.0, 0.0]])))
+      [[-1.  0.]]
+    """
+    return values * jax.lax.stop_gradient(jnp.sign(values))

@@ -15,6 +15,8 @@ WEIGHT_OF_ROW = {
     "token_mean": ([1, 1, 0, 1], 8),
     "constant": ([1, 1, 0, 1], 4 * 10),
     "prompt_mean": ([1 / 6, 1 / 6, 0, 1 / 2], 2),
+    "sequence_sum": ([1, 1, 0, 1], 3),
+    "token_sum": ([1, 1, 0, 1], 1),
 }
 
 

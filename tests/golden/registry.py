@@ -11,10 +11,14 @@ from tests.golden.compare import compare
 
 MODULES = (
     "policy_loss",
+    "policy_loss_weighted",
+    "policy_loss_peers",
+    "trl",
     "aggregation",
     "advantages",
     "kl",
     "offpolicy",
+    "rollout_correction",
     "logits",
     "cov",
     "misc",

@@ -1,0 +1,134 @@
+"""Entropy: as a bonus, and what an update will do to it."""
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from rlvr_jax.core.selection import token_covariance
+from rlvr_jax.core.shapes import Advantages, TokenMask
+
+
+def entropy_bonus_loss(
+    entropy: Float[Array, "B T"], *, coefficient: float | Float[Array, ""]
+) -> Float[Array, "B T"]:
+    r"""The bonus as a loss per token: l = -coefficient * H.
+
+    Its gradient on softmax logits is coefficient * pi (log pi + H).
+
+    Args:
+      entropy: of the policy at each token, in nats, with its gradient.
+      coefficient: strength of the bonus.
+
+    Returns:
+      the loss per token, [B, T], to be aggregated and added.
+
+    References:
+      A3C. https://arxiv.org/abs/1602.01783
+
+    Example:
+      >>> print(entropy_bonus_loss(jnp.array([[0.5]]), coefficient=0.01))
+      [[-0.005]]
+    """
+    return -coefficient * entropy
+
+
+def adapt_entropy_coefficient(
+    coefficient: Float[Array, ""],
+    entropy: Float[Array, ""],
+    *,
+    target: float,
+    step: float = 0.005,
+    minimum: float = 0.0,
+    maximum: float = 1.0,
+) -> tuple[Float[Array, ""], Float[Array, ""]]:
+    r"""Adaptive bonus: the coefficient climbs while entropy is at or below the target.
+
+        c' = clip(c + step, ...) if H <= target, clip(c - step, ...) otherwise
+        applied = c' if H <= target else 0
+
+    Args:
+      coefficient: c before this step.
+      entropy: mean entropy of the step's tokens, in nats.
+      target: entropy to stay above, in nats.
+      step: change per step.
+      minimum: lower bound of c.
+      maximum: upper bound of c.
+
+    Returns:
+      (c', the coefficient to use in the next step).
+
+    References:
+      Skywork-OR1. https://arxiv.org/abs/2505.22312
+
+    Example:
+      >>> coefficient, entropy = jnp.array(0.01), jnp.array(0.1)
+      >>> print(*adapt_entropy_coefficient(coefficient, entropy, target=0.2))
+      0.015 0.015
+    """
+    low = entropy <= target
+    changed = jnp.where(low, coefficient + step, coefficient - step)
+    changed = jnp.clip(changed, minimum, maximum)
+    return changed, jnp.where(low, changed, 0.0)
+
+
+def covariance(
+    policy_logprobs: Float[Array, "B T"],
+    advantages: Advantages,
+    token_mask: TokenMask,
+) -> Float[Array, ""]:
+    r"""Cov(log pi, A) over the sampled tokens of the loss (divided by their number).
+
+    Times -eta it predicts the change of entropy under a natural policy-gradient step
+    of size eta: positive covariance spends entropy.
+
+    Args:
+      policy_logprobs: log-probs in nats under the policy being trained.
+      advantages: per row or per token.
+      token_mask: 1 on tokens of the loss.
+
+    Returns:
+      the covariance, in nats times the unit of the advantages; 0 if no token is kept.
+
+    References:
+      Entropy mechanism. https://arxiv.org/abs/2505.22617
+
+    Example:
+      >>> logprobs, advantages = jnp.array([[-1.0, -3.0]]), jnp.array([[1.0, -1.0]])
+      >>> print(covariance(logprobs, advantages, jnp.ones((1, 2))))
+      1.0
+    """
+    tokens = token_mask.astype(bool).sum()
+    total = token_covariance(policy_logprobs, advantages, token_mask).sum()
+    return total / jnp.maximum(tokens, 1)
+
+
+def predicted_entropy_change(
+    logprobs: Float[Array, "*rows V"], logit_change: Float[Array, "*rows V"]
+) -> Float[Array, " *rows"]:
+    r"""First-order change of a softmax policy's entropy when its logits move by dz.
+
+        dH = -Cov_pi(log pi, dz) = -E_pi[(log pi - E log pi) (dz - E dz)]
+
+    With dz = eta A this is the natural policy gradient, with dz = eta pi A the vanilla
+    one: confident and right lowers entropy, unlikely and right raises it.
+
+    Args:
+      logprobs: log pi over the whole vocabulary, in nats.
+      logit_change: dz.
+
+    Returns:
+      dH in nats, one per distribution.
+
+    References:
+      Entropy mechanism. https://arxiv.org/abs/2505.22617
+
+    Example:
+      >>> logprobs = jnp.log(jnp.array([0.75, 0.25]))
+      >>> print(f"{predicted_entropy_change(logprobs, jnp.array([1.0, 0.0])):.3f}")
+      -0.206
+    """
+    probabilities = jnp.exp(logprobs)
+
+    def centred(values):
+        return values - (probabilities * values).sum(-1, keepdims=True)
+
+    return -(probabilities * centred(logprobs) * centred(logit_change)).sum(-1)
