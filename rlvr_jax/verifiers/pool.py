@@ -7,6 +7,7 @@ over sockets. One thread of the pool owns each process.
 
 import concurrent.futures
 import dataclasses
+import json
 import os
 import queue
 import threading
@@ -108,8 +109,14 @@ class VerifierPool:
         Raises:
           RuntimeError: the pool is closed, or its workers cannot be started.
         """
-        tasks = [_Task(each.verifier, dataclasses.asdict(each)) for each in samples]
-        return self._run(tasks)
+        refused = [_not_json(sample) for sample in samples]
+        tasks = [
+            _Task(sample.verifier, dataclasses.asdict(sample))
+            for sample, verdict in zip(samples, refused, strict=True)
+            if verdict is None
+        ]
+        judged = iter(self._run(tasks))
+        return [next(judged) if verdict is None else verdict for verdict in refused]
 
     def check(self, verifiers: Iterable[str]) -> dict[str, str]:
         """Imports verifiers in a worker, as a run will, before the run needs them.
@@ -229,46 +236,54 @@ class _Outcome:
 
 def _do(worker: WorkerProcess, task: _Task, timeout_s: float) -> _Outcome:
     """Runs one task; whatever goes wrong becomes its outcome."""
-    if task.verifier not in worker.loaded:
-        request, limit_s = {"load": task.verifier}, _START_TIMEOUT_S
-        answer, lost = _ask(worker, request, limit_s)
-        if task.sample is None or "error" in answer:
-            value = answer if task.sample is None else _failed(answer)
-            return _Outcome(value, lost)
-        worker.loaded[task.verifier] = answer
-    if task.sample is None:
-        return _Outcome(worker.loaded[task.verifier])
-    request = {"sample": task.sample, "timeout_s": timeout_s}
-    answer, lost = _ask(worker, request, timeout_s)
-    if "error" in answer:
-        return _Outcome(_failed(answer), lost)
-    return _Outcome(_verdict(answer), lost)
-
-
-def _ask(
-    worker: WorkerProcess, request: dict[str, Any], timeout_s: float
-) -> tuple[dict[str, Any], bool]:
-    """The worker's answer, or an "error" with its status; and whether it is lost."""
+    limit_s = _START_TIMEOUT_S
     try:
-        return worker.ask(request, timeout_s), False
+        if task.verifier not in worker.loaded:
+            answer = worker.ask({"load": task.verifier}, limit_s)
+            if "error" in answer:
+                return _failed(task, Status.CRASH, str(answer["error"]), lost=False)
+            worker.loaded[task.verifier] = str(answer["reads"])
+        if task.sample is None:
+            return _Outcome({"reads": worker.loaded[task.verifier]})
+        limit_s = timeout_s
+        request = {"sample": task.sample, "timeout_s": timeout_s}
+        return _Outcome(_verdict(worker.ask(request, timeout_s)))
     except TimeoutError:
-        error = f"no verdict within {timeout_s:g} s"
-        return {"error": error, "status": Status.TIMEOUT, "seconds": timeout_s}, True
-    except protocol.Closed as closed:
-        return {"error": worker.ending() or str(closed)}, True
-    except (TypeError, ValueError, RecursionError) as error:
-        problem = f"the sample is not JSON: {error}"
-        return {"error": problem, "status": Status.BAD_REFERENCE}, False
+        problem = f"no verdict within {limit_s:g} s"
+        return _failed(task, Status.TIMEOUT, problem, seconds=limit_s)
+    except protocol.Closed:
+        return _failed(task, Status.CRASH, worker.ending())
+    except (KeyError, TypeError, ValueError) as error:
+        return _failed(task, Status.CRASH, f"the worker wrote nonsense: {error!r}")
 
 
-def _failed(answer: dict[str, Any]) -> Verdict:
-    status, seconds = answer.get("status", Status.CRASH), answer.get("seconds", 0.0)
-    return Verdict(status, 0.0, answer["error"], seconds)
+def _failed(
+    task: _Task, status: Status, problem: str, lost: bool = True, seconds: float = 0.0
+) -> _Outcome:
+    if task.sample is None:
+        return _Outcome({"error": problem}, lost)
+    return _Outcome(Verdict(status, 0.0, problem, seconds), lost)
 
 
 def _verdict(answer: dict[str, Any]) -> Verdict:
-    status, score = Status(answer["status"]), answer["score"]
-    return Verdict(status, score, answer["detail"], answer["seconds"])
+    return Verdict(
+        Status(answer["status"]),
+        float(answer["score"]),
+        str(answer["detail"]),
+        float(answer["seconds"]),
+    )
+
+
+def _not_json(sample: Sample) -> Verdict | None:
+    """The verdict on a sample that cannot be sent; None if it can."""
+    if isinstance(sample.answer, str | int | float | None) and not sample.meta:
+        return None
+    try:
+        json.dumps([sample.answer, sample.meta])
+    except (TypeError, ValueError, RecursionError) as error:
+        problem = f"the sample is not JSON: {error}"
+        return Verdict(Status.BAD_REFERENCE, 0.0, problem)
+    return None
 
 
 def _closed_error() -> RuntimeError:

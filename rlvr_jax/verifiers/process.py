@@ -19,13 +19,16 @@ _MARK = "RLVR_JAX_VERIFIER"
 _SINGLE_THREADED = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
+_lifelines: set[int] = set()
+"""Descriptors whose closing ends a worker; a fork of the trainer must not hold them."""
+
+
 class StartError(RuntimeError):
     """A worker could not be started; the message holds what it wrote."""
 
 
 class WorkerProcess:
-    """A started worker. It dies with the thread that started it, so that thread must
-    live as long as the worker is wanted."""
+    """A started worker."""
 
     command = (sys.executable, "-P", "-m", _WORKER)
 
@@ -40,11 +43,13 @@ class WorkerProcess:
         Raises:
           StartError: it died or did not answer in time.
         """
-        self.loaded: dict[str, dict[str, Any]] = {}
+        self.loaded: dict[str, str] = {}
+        """Verifiers imported so far, and what each reads."""
         self._requests = 0
         self._mark = uuid.uuid4().hex
         self._connection, theirs = socket.socketpair()
         read_end, self._lifeline = os.pipe()
+        _lifelines.add(self._lifeline)
         with tempfile.TemporaryFile() as stderr:
             try:
                 self._process = subprocess.Popen(
@@ -123,8 +128,17 @@ class WorkerProcess:
 
     def _close(self) -> None:
         self._connection.close()
-        with contextlib.suppress(OSError):
+        if self._lifeline in _lifelines:
+            _lifelines.remove(self._lifeline)
             os.close(self._lifeline)
+
+
+def _let_go_of_lifelines() -> None:
+    while _lifelines:
+        os.close(_lifelines.pop())
+
+
+os.register_at_fork(after_in_child=_let_go_of_lifelines)
 
 
 def _environment(mark: str) -> dict[str, str]:

@@ -17,7 +17,7 @@ _NUMBER = re.compile(r"-?[0-9]{1,100}(?:\.[0-9]{1,100}|/[1-9][0-9]{0,99})?")
 
 
 def last_number(sample: Sample) -> Verdict:
-    """Whether the last number of the text, a fraction or a decimal, is the reference."""
+    """Whether the last number of the text, fractions included, is the reference."""
     reference = text_reference(sample.answer)
     if reference is None or not _NUMBER.fullmatch(reference.strip()):
         detail = f"no number: {sample.answer!r:.100}"

@@ -6,12 +6,10 @@ sample it was given and no other.
 """
 
 import contextlib
-import ctypes
 import fcntl
 import gc
 import os
 import resource
-import signal
 import socket
 import sys
 import time
@@ -20,7 +18,6 @@ from typing import Any
 
 from rlvr_jax.verifiers import base, protocol, registry
 
-_PR_SET_PDEATHSIG = 1
 _CPU_GRACE_S = 5
 
 
@@ -62,15 +59,13 @@ def _die_with(parent: int, lifeline: int) -> None:
     """Has the kernel end this process and what it started when the trainer dies.
 
     The lifeline is a pipe that nobody writes to. When the trainer's end closes, the
-    kernel signals the whole process group, even while a C loop holds the interpreter.
-    Linux also signals when the parent thread ends, in case a fork of the trainer
-    still holds the other end of the pipe.
+    kernel sends SIGIO, which ends a process, to the whole process group, even while a
+    loop in C holds the interpreter. (PR_SET_PDEATHSIG would end this process alone,
+    and with it the group's subscription to the pipe.)
     """
     fcntl.fcntl(lifeline, fcntl.F_SETOWN, -os.getpgid(0))
     flags = fcntl.fcntl(lifeline, fcntl.F_GETFL)
     fcntl.fcntl(lifeline, fcntl.F_SETFL, flags | os.O_ASYNC)
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:  # it died before the lines above
         os._exit(1)
 

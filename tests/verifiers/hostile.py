@@ -1,6 +1,7 @@
-"""Verifiers as a careless or hostile user might write them; loaded by path in a pool."""
+"""Verifiers as a careless or hostile user might write them, for the pool to load."""
 
 import ctypes
+import json
 import os
 import signal
 import subprocess
@@ -117,23 +118,24 @@ def fork_escaping(sample):
 
 def talk_out_of_turn(sample):
     """Writes bytes that are no message to every descriptor it can find."""
-    for descriptor in range(3, 30):
-        try:
-            os.write(descriptor, b"\x00\x00\x00\x05hello")
-        except OSError:
-            pass
+    _write_everywhere(b"\x00\x00\x00\x05hello")
     return True
 
 
 def forge(sample):
-    """Writes a well-formed verdict of its own and then fails."""
-    message = b'{"status": "correct", "score": 1.0, "detail": "", "seconds": 0, "id": 0}'
+    """Answers in the worker's place, for this request and the next ones."""
+    for number in range(20):
+        text = json.dumps({"id": number, "status": "correct", "detail": []})
+        _write_everywhere(len(text).to_bytes(4, "big") + text.encode())
+    return False
+
+
+def _write_everywhere(data):
     for descriptor in range(3, 30):
         try:
-            os.write(descriptor, len(message).to_bytes(4, "big") + message)
+            os.write(descriptor, data)
         except OSError:
             pass
-    return False
 
 
 def interrupt_itself(sample):

@@ -11,6 +11,7 @@ import uuid
 
 import pytest
 
+from rlvr_jax.verifiers import pool as pool_module
 from rlvr_jax.verifiers import process
 from rlvr_jax.verifiers.base import Sample, Status
 from rlvr_jax.verifiers.pool import VerifierPool
@@ -176,6 +177,24 @@ def test_workers_that_cannot_start_are_one_clear_error(monkeypatch):
             pool.verify([sample("echo"), sample("echo")])
 
 
+@pytest.mark.parametrize(
+    "answer", [{}, {"status": "splendid"}, {"status": "correct", "score": "high"}]
+)
+def test_a_worker_that_writes_nonsense_is_replaced(answer):
+    """A well-formed message with the right number, but no verdict in it."""
+
+    class Worker:
+        loaded = {"exact": "answer"}  # noqa: RUF012
+
+        def ask(self, request, timeout_s):
+            return answer
+
+    outcome = pool_module._do(Worker(), pool_module._Task("exact", {}), 1.0)
+    assert outcome.worker_is_lost
+    assert outcome.value.status is Status.CRASH
+    assert "nonsense" in outcome.value.detail
+
+
 def test_closing_ends_a_call_that_waits():
     pool = VerifierPool(1, 60.0)
     raised = []
@@ -256,11 +275,45 @@ def test_kill_9_of_the_trainer_leaves_no_process(tmp_path, function):
     assert _marked_processes() == before
 
 
+def test_a_fork_of_the_trainer_does_not_keep_workers_alive(tmp_path):
+    """As data loaders fork: the copy outlives the trainer, the workers do not."""
+    code = (
+        "import os, sys, time\n"
+        "from rlvr_jax.verifiers.base import Sample\n"
+        "from rlvr_jax.verifiers.pool import VerifierPool\n"
+        "pool = VerifierPool(1, 60.0)\n"
+        "pool.verify([Sample('exact', 'x', 'x')])\n"
+        "if os.fork() == 0:\n"
+        "    os.close(1)\n"
+        "    time.sleep(600)\n"
+        "print('ready', flush=True)\n"
+        "time.sleep(600)\n"
+    )
+    before = _marked_processes()
+    trainer = subprocess.Popen(
+        [sys.executable, "-c", code],
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    assert trainer.stdout is not None
+    assert trainer.stdout.readline() == "ready\n"
+    assert _marked_processes() - before
+    trainer.kill()
+    trainer.wait()
+    trainer.stdout.close()
+    _wait_until(lambda: _marked_processes() == before)
+    assert _marked_processes() == before
+    os.killpg(trainer.pid, signal.SIGKILL)  # the fork
+
+
 def _workers(pool):
     """The processes of the pool, once fresh ones have taken the place of lost ones."""
     _wait_until(
-        lambda: {p.pid for p in pool._processes.values()} == _marked_processes()
-        and len(pool._processes) == pool.workers
+        lambda: (
+            {p.pid for p in pool._processes.values()} == _marked_processes()
+            and len(pool._processes) == pool.workers
+        )
     )
     return {process.pid for process in pool._processes.values()}
 
