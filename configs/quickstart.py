@@ -29,11 +29,11 @@ def get_config() -> Config:
         ),
         data=DataConfig(
             train="task:arithmetic",
-            task_options='{"operators": "+", "max_operand": 99, "terms": 2}',
+            task_options='{"operators": "+-", "max_operand": 9, "terms": 4}',
             template="raw",
             max_prompt_tokens=32,
         ),
-        rollout=RolloutConfig(num_generations=8, max_completion_tokens=8),
+        rollout=RolloutConfig(num_generations=8, max_completion_tokens=28),
         reward=RewardConfig(verifier="math"),
         objective=Objective(),
         optimizer=OptimizerConfig(learning_rate=3e-4),

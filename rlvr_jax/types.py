@@ -20,8 +20,8 @@ class Ratio:
     comes last. Dividing each part first weighs short parts too much.
     """
 
-    numerator: Float[Array, ""]
-    denominator: Float[Array, ""]
+    numerator: Float[Array, "..."]
+    denominator: Float[Array, "..."]
 
     def __add__(self, other: "Ratio") -> "Ratio":
         """Adds the parts, as when micro-batches are summed."""
@@ -29,7 +29,7 @@ class Ratio:
             self.numerator + other.numerator, self.denominator + other.denominator
         )
 
-    def value(self) -> Float[Array, ""]:
+    def value(self) -> Float[Array, "..."]:
         """numerator / denominator; 0 where the denominator is 0 (nothing was kept)."""
         empty = self.denominator == 0
         return jnp.where(
@@ -47,23 +47,23 @@ class Rollouts:
     padding: the pad id may be any token, also an end token.
     """
 
-    prompt_tokens: Int[Array, "P S"]
-    prompt_lengths: Int[Array, " P"]
-    completion_tokens: Int[Array, "P G T"]
-    completion_lengths: Int[Array, "P G"]
+    prompt_tokens: Int[Array, "... P S"]
+    prompt_lengths: Int[Array, "... P"]
+    completion_tokens: Int[Array, "... P G T"]
+    completion_lengths: Int[Array, "... P G"]
     """Sampled tokens, the final end token included."""
-    ended: Bool[Array, "P G"]
+    ended: Bool[Array, "... P G"]
     """The completion closed itself (end token or stop); False: cut at T tokens."""
-    rollout_logprobs: Float[Array, "P G T"]
+    rollout_logprobs: Float[Array, "... P G T"]
     """The sampler's own log-probs, under its temperature and truncation."""
-    group_id: Int[Array, "P G"]
+    group_id: Int[Array, "... P G"]
     """Equal for completions that are compared with one another."""
-    kept_tokens: UInt32[Array, "P G T W"] | None = None
+    kept_tokens: UInt32[Array, "... P G T W"] | None = None
     """Bit v of word v // 32: token v was in the sampler's top-k/top-p/min-p set.
     None when the sampler did not truncate."""
 
     @property
-    def token_mask(self) -> Bool[Array, "P G T"]:
+    def token_mask(self) -> Bool[Array, "... P G T"]:
         """True on sampled tokens, from the lengths alone."""
         slots = jnp.arange(self.completion_tokens.shape[-1])
         return slots < self.completion_lengths[..., None]

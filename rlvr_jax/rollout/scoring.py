@@ -101,8 +101,8 @@ class Scorer:
         failed = (Status.CRASH, Status.TIMEOUT)
         example = next(v for v in verdicts if v.status in failed)
         raise VerifierFailure(
-            f"verifiers: {share:.0%} of {len(verdicts)} checks crashed or timed out, more "
-            f"than reward.max_failure_rate={self.reward.max_failure_rate:.0%}; for "
-            f"example {example.status}: {example.detail}. Mend the verifier, raise "
+            f"verifiers: {share:.0%} of {len(verdicts)} checks crashed or timed out, "
+            "more than reward.max_failure_rate="
+            f"{self.reward.max_failure_rate:.0%}; for example {example.status}: {example.detail}. Mend the verifier, raise "
             "reward.timeout_s, or raise the limit."
         )

@@ -24,8 +24,8 @@ from rlvr_jax.types import Ratio, Rollouts
 class Prompts:
     """The prompts of a (micro-)batch, left-padded."""
 
-    tokens: Int[Array, "P S"]
-    lengths: Int[Array, " P"]
+    tokens: Int[Array, "... P S"]
+    lengths: Int[Array, "... P"]
 
 
 @jax.tree_util.register_dataclass
@@ -33,18 +33,18 @@ class Prompts:
 class Rows:
     """Completions of a (micro-)batch and what the whole batch decided about them."""
 
-    completion_tokens: Int[Array, "P G T"]
-    token_mask: Float[Array, "P G T"]
+    completion_tokens: Int[Array, "... P G T"]
+    token_mask: Float[Array, "... P G T"]
     """1 on sampled tokens; diagnostics count these."""
-    weights: Float[Array, "P G T"]
+    weights: Float[Array, "... P G T"]
     """Of each token in the loss (core/aggregation.py); 0 outside it."""
-    advantages: Float[Array, "P G"]
-    correct: Float[Array, "P G"]
-    rollout_logprobs: Float[Array, "P G T"]
-    old_logprobs: Float[Array, "P G T"] | None
+    advantages: Float[Array, "... P G"]
+    correct: Float[Array, "... P G"]
+    rollout_logprobs: Float[Array, "... P G T"]
+    old_logprobs: Float[Array, "... P G T"] | None
     """None while no update has been made: then the policy is its own old policy."""
-    reference_logprobs: Float[Array, "P G T"] | None
-    kept_tokens: UInt32[Array, "P G T W"] | None
+    reference_logprobs: Float[Array, "... P G T"] | None
+    kept_tokens: UInt32[Array, "... P G T W"] | None
 
 
 def flat(array: Array) -> Array:

@@ -161,7 +161,7 @@ def _update(carry, prompts: Prompts, rows: Rows, denominator, plan: StepPlan):
         return numerator, (sums, peaks)
 
     def accumulate(gradients, micro):
-        prompts, rows = constrain_rows(*micro, plan.mesh)
+        prompts, rows = constrain_rows(micro[0], micro[1], plan.mesh)
         (numerator, aux), new = jax.value_and_grad(loss, has_aux=True)(
             parameters, prompts, rows
         )
@@ -237,7 +237,8 @@ def batch_logprobs(
     rows = (rollouts.completion_tokens, rollouts.kept_tokens)
 
     def body(_, micro):
-        prompts, (tokens, kept) = constrain_rows(*micro, plan.mesh)
+        prompts, rows = constrain_rows(micro[0], micro[1], plan.mesh)
+        tokens, kept = rows
         return None, completion_logprobs(parameters, prompts, tokens, kept, plan)[0]
 
     micros = split_micro_batches(prompts, rows, plan.batch.micro_batch_size)

@@ -1,0 +1,18 @@
+"""Eight virtual CPU devices, and compiled programs kept between test runs."""
+
+import os
+import pathlib
+
+# Before JAX is first used: the mesh tests need several devices.
+os.environ["XLA_FLAGS"] = (
+    os.environ.get("XLA_FLAGS", "") + " --xla_force_host_platform_device_count=8"
+)
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
+
+import jax
+
+_CACHE = os.environ.get("RLVR_CACHE", "~/.cache/rlvr_jax")
+jax.config.update(
+    "jax_compilation_cache_dir", str(pathlib.Path(_CACHE).expanduser() / "xla-tests")
+)
+jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.5)
