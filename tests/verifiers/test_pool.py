@@ -183,8 +183,9 @@ def test_workers_that_cannot_start_are_one_clear_error(monkeypatch):
 def test_a_worker_that_writes_nonsense_is_replaced(answer):
     """A well-formed message with the right number, but no verdict in it."""
 
-    class Worker:
-        loaded = {"exact": "answer"}  # noqa: RUF012
+    class Worker(process.WorkerProcess):
+        def __init__(self):
+            self.loaded = {"exact": "answer"}
 
         def ask(self, request, timeout_s):
             return answer

@@ -1,0 +1,68 @@
+"""Rewards for the form of a completion: OBJ-08, VER-04."""
+
+import pytest
+
+from rlvr_jax.verifiers.base import Sample, apply
+from rlvr_jax.verifiers.registry import resolve
+
+
+def score(name, completion):
+    return apply(resolve(name), Sample(name, completion, None)).score
+
+
+@pytest.mark.parametrize(
+    ("completion", "expected"),
+    [
+        ("<think>a</think>b", 1.0),
+        ("<think>\na\n</think>\n\n\\boxed{1}", 1.0),
+        ("  <think>a</think>b", 1.0),
+        ("<think></think>b", 1.0),
+        ("<think>a</think>", 0.0),  # no answer
+        ("<think>a</think>  \n", 0.0),
+        ("<think>a", 0.0),  # missing close
+        ("a</think>b", 0.0),  # missing open
+        ("<think>a</think><think>b</think>c", 0.0),  # two blocks
+        ("<think>a<think>b</think>c", 0.0),
+        ("<think>a</think>b</think>", 0.0),
+        ("Well: <think>a</think>b", 0.0),  # text before the tag
+        ("b", 0.0),
+        ("", 0.0),
+    ],
+)
+def test_think(completion, expected):
+    """The cases that INVENTORY OBJ-08 names, and their neighbours."""
+    assert score("format:think", completion) == expected
+
+
+@pytest.mark.parametrize(
+    ("completion", "expected"),
+    [
+        (r"so \boxed{1}", 1.0),
+        (r"so \fbox{\frac{1}{2}}", 1.0),
+        (r"<think>\boxed{1}, no</think> \boxed{2}", 1.0),
+        (r"\boxed{1} \boxed{1}", 0.0),
+        (r"\boxed{1} \boxed{2}", 0.0),
+        (r"\boxed{ }", 0.0),
+        (r"\boxed{1", 0.0),
+        (r"<think>\boxed{1}</think> 1", 0.0),
+        ("1", 0.0),
+    ],
+)
+def test_boxed(completion, expected):
+    assert score("format:boxed", completion) == expected
+
+
+@pytest.mark.parametrize(
+    ("completion", "expected"),
+    [
+        ("<think>a</think> <answer>1</answer>", 1.0),
+        ("<answer>\n1\n</answer>\n", 1.0),
+        ("<answer>1</answer> that is it", 0.0),
+        ("<answer>1</answer><answer>1</answer>", 0.0),
+        ("<answer></answer>", 0.0),
+        ("<answer>1", 0.0),
+        ("1", 0.0),
+    ],
+)
+def test_answer_tag(completion, expected):
+    assert score("format:answer_tag", completion) == expected
