@@ -12,6 +12,7 @@ import numpy as np
 
 from rlvr_jax.models.architecture import Architecture, RopeScaling
 from rlvr_jax.models.checkpoint_file import Index
+from rlvr_jax.models.hf_config import config_from_architecture
 
 _TENSOR_NAMES = {
     "embedding": "token_embd.weight",
@@ -68,6 +69,10 @@ class GgufFile:
         self.architecture = self._architecture(
             None if factors is None else np.asarray(factors.data)
         )
+        try:  # now, not after a long run: what is loaded must also be possible to save
+            config_from_architecture(self.architecture, dtype="float32")
+        except ValueError as error:
+            raise ValueError(f"{path}: {error}") from None
 
     def tensor_name(self, parameter: str, layer: int | None) -> str:
         """See `CheckpointFile`."""
@@ -148,10 +153,12 @@ class GgufFile:
                 f"{self.location}: {family}.rope.dimension_count={rotated} and "
                 f"attention.value_length must equal the head's size, {head_dim}."
             )
-        embedding = self.shapes.get("token_embd.weight", (0, 0))
+        embedding = _TENSOR_NAMES["embedding"]
+        if embedding not in self.shapes:
+            raise ValueError(f"{self.location}: {embedding} is missing.")
         theta = _shortest(setting("rope.freq_base", 10_000.0))
         return Architecture(
-            vocab_size=embedding[0],
+            vocab_size=self.shapes[embedding][0],
             hidden_size=width,
             intermediate_size=setting("feed_forward_length"),
             num_layers=setting("block_count"),

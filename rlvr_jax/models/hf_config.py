@@ -136,6 +136,10 @@ def config_from_architecture(arch: Architecture, *, dtype: str) -> dict[str, Any
     Args:
       arch: the model.
       dtype: of the stored weights: "float32", "float16" or "bfloat16".
+
+    Raises:
+      ValueError: config.json of this family cannot say what the model has, as a Llama
+        with biases of queries but not of outputs.
     """
     config: dict[str, Any] = {
         "architectures": [_CLASSES[arch.family]],
@@ -165,6 +169,12 @@ def config_from_architecture(arch: Architecture, *, dtype: str) -> dict[str, Any
         config["attention_bias"] = arch.qkv_bias
     if arch.family == "llama":
         config["mlp_bias"] = arch.mlp_bias
+    if architecture_from_config(config, source="config.json") != arch:
+        raise ValueError(
+            f"config.json of model_type {arch.family!r} cannot describe a model with "
+            f"qkv_bias={arch.qkv_bias}, output_bias={arch.output_bias}, "
+            f"mlp_bias={arch.mlp_bias}, qk_norm={arch.qk_norm}."
+        )
     return config
 
 
@@ -204,7 +214,7 @@ def _rope(config: Config, source: str) -> tuple[float, RopeScaling | None]:
     rope = config.get("rope_scaling") or config.get("rope_parameters") or {}
     if not isinstance(rope, Mapping) or any(isinstance(v, dict) for v in rope.values()):
         raise ValueError(f"{source}: rope settings per layer are not supported: {rope}")
-    theta = rope.get("rope_theta") or config.get("rope_theta") or 10_000.0
+    theta = float(rope.get("rope_theta") or config.get("rope_theta") or 10_000.0)
     if rope.get("partial_rotary_factor", 1.0) != 1.0:
         raise ValueError(
             f"{source}: partial_rotary_factor={rope['partial_rotary_factor']} is not "
@@ -212,37 +222,45 @@ def _rope(config: Config, source: str) -> tuple[float, RopeScaling | None]:
         )
     kind = rope.get("rope_type", rope.get("type", "default"))
     if kind in (None, "default"):
-        return float(theta), None
-    if kind not in ("linear", "llama3", "yarn"):
+        return theta, None
+    needed = {
+        "linear": ("factor",),
+        "llama3": ("factor", "low_freq_factor", "high_freq_factor"),
+        "yarn": ("factor",),
+    }
+    if kind not in needed:
         raise ValueError(
             f"{source}: rope_type={kind!r} is not supported; the decoder computes "
-            "'default', 'linear', 'llama3' and 'yarn'."
+            f"'default', {', '.join(map(repr, needed))}."
         )
-    needed = {"llama3": ("factor", "low_freq_factor", "high_freq_factor")}
-    for key in needed.get(kind, ("factor",)):
+    for key in needed[kind]:
         if not isinstance(rope.get(key), int | float):
             raise ValueError(
                 f"{source}: rope_type={kind!r} needs a number {key}, got {rope}."
             )
+    if rope.get("truncate", True) is not True:
+        raise ValueError(f"{source}: yarn with truncate=false is not supported.")
     original = (
         config.get("original_max_position_embeddings")
         or rope.get("original_max_position_embeddings")
         or config["max_position_embeddings"]
     )
+    return theta, _scaling_from_config(kind, rope, original)
+
+
+def _scaling_from_config(kind: str, rope: Config, original: int) -> RopeScaling:
     factor = float(rope["factor"])
     if kind == "linear":
-        return float(theta), RopeScaling("linear", factor)
+        return RopeScaling("linear", factor)
     if kind == "llama3":
-        return float(theta), RopeScaling(
+        return RopeScaling(
             "llama3",
             factor,
             original_max_positions=original,
             low_freq_factor=float(rope["low_freq_factor"]),
             high_freq_factor=float(rope["high_freq_factor"]),
         )
-    if rope.get("truncate", True) is not True:
-        raise ValueError(f"{source}: yarn with truncate=false is not supported.")
-    return float(theta), RopeScaling(
+    return RopeScaling(
         "yarn",
         factor,
         original_max_positions=original,

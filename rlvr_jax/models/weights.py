@@ -149,7 +149,8 @@ def save_decoder(
       decoder: the policy.
       directory: made if need be; a model that is there already is replaced.
       source: the model that this one was trained from. Its generation settings
-        (end tokens above all) are carried over.
+        (end tokens above all) are carried over, on top of a generation_config.json
+        that `directory` holds already, as a tokenizer saved there writes one.
       max_shard_bytes: of a file; a larger model is cut into several with an index.
     """
     arch = decoder.architecture
@@ -178,14 +179,13 @@ def save_decoder(
     place = pathlib.Path(directory).expanduser()
     place.mkdir(parents=True, exist_ok=True)
     write_tensors(place, sizes, read, max_shard_bytes=max_shard_bytes)
-    generation = {} if source is None else generation_settings(source)
+    settings = place / "generation_config.json"
+    generation = read_json(settings) if settings.exists() else {}
+    generation |= {} if source is None else generation_settings(source)
     config = config_from_architecture(arch, dtype=dtype)
     config |= {key: generation[key] for key in _TOKEN_KEYS if key in generation}
-    for name, content in (
-        ("generation_config.json", generation),
-        ("config.json", config),
-    ):
-        (place / name).write_text(json.dumps(content, indent=2) + "\n")
+    for path, content in ((settings, generation), (place / "config.json", config)):
+        path.write_text(json.dumps(content, indent=2) + "\n", encoding="utf8")
 
 
 def _on_host(array: jax.Array) -> np.ndarray:

@@ -102,7 +102,7 @@ def test_extend_equals_the_joined_row(decoder, rows):
     for p, length in enumerate(LENGTHS):
         for g in range(G):
             row = jnp.concatenate([prompts[p, S - length :], completions[p, g]])[None]
-            joined, _ = decoder.prefill(row, jnp.array([length + T]))
+            joined, _ = prefill(decoder, row, jnp.array([length + T]))
             np.testing.assert_allclose(
                 hidden[p, S - length :], joined[0, :length], rtol=0, atol=TOLERANCE
             )

@@ -173,6 +173,7 @@ def test_quantised_values_and_parts(tmp_path):
     kind = gguf.GGMLQuantizationType.Q8_0
     writer.add_tensor("blk.0.attn_q.weight", stored, raw_dtype=kind)
     writer.add_tensor("blk.0.attn_v.weight", stored, raw_dtype=kind)
+    writer.add_tensor("token_embd.weight", stored, raw_dtype=kind)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
@@ -241,6 +242,18 @@ def test_truncated_file(tmp_path, kept):
     path.write_bytes(path.read_bytes()[:kept])
     with pytest.raises(ValueError, match=r"m\.gguf cannot be read as GGUF"):
         load_decoder(path)
+
+
+def test_refuses_what_could_not_be_saved(tmp_path):
+    """A Llama with biases of queries alone has no config.json."""
+    bias = np.zeros(48, np.float32)
+    write_gguf(
+        tmp_path / "m.gguf",
+        "llama",
+        change=lambda writer: writer.add_tensor("blk.0.attn_q.bias", bias),
+    )
+    with pytest.raises(ValueError, match=r"m\.gguf: config\.json .* qkv_bias=True"):
+        load_decoder(tmp_path / "m.gguf")
 
 
 def test_missing_tensor(tmp_path):

@@ -1,5 +1,6 @@
 """config.json as published models have it, and what must be refused."""
 
+import dataclasses
 import json
 import math
 import re
@@ -268,6 +269,13 @@ def test_written_config_reads_back_equal(config):
     written = config_from_architecture(arch, dtype="bfloat16")
     assert read(json.loads(json.dumps(written))) == arch
     assert written["torch_dtype"] == "bfloat16"
+
+
+def test_a_model_that_config_cannot_describe_is_refused():
+    """One key, attention_bias, stands for queries and outputs of a Llama."""
+    arch = dataclasses.replace(read(LLAMA_3_2_1B), qkv_bias=True)
+    with pytest.raises(ValueError, match="qkv_bias=True, output_bias=False"):
+        config_from_architecture(arch, dtype="float32")
 
 
 def test_yarn_reads_back_equal():
