@@ -13,7 +13,9 @@ from typing import NamedTuple
 from rlvr_jax.verifiers import prose
 from rlvr_jax.verifiers.algebra.normalise import visible
 
-_BRACE = re.compile(r"(?P<box>\\(?:f?box(?:ed)?|framebox)\s*\{)|\\.|[{}]", re.DOTALL)
+_BRACE = re.compile(
+    r"(?P<box>\\(?:f?box(?:ed)?|framebox)\s*\{)|\\[{}]|\\\\(?![a-zA-Z])|[{}]"
+)
 _TAG = re.compile(r"(</?answer>)", re.IGNORECASE)
 _EMPHASIS = re.compile(r"(?<![\w)*])\*\*(?=\S)([^*\n]+?)(?<=\S)\*\*(?![\w(*])")
 _HASHES = re.compile(r"####[ \t]*(.*)")

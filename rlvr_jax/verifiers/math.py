@@ -18,7 +18,7 @@ from rlvr_jax.verifiers.base import Sample, Status, Verdict, text_reference
 
 _PLAIN_INTEGER = re.compile(r"-?[1-9][0-9]{0,300}|0")
 _LETTER = re.compile(r"\(?\s*([A-J])\s*\)?\.?")
-_LETTER_ANSWER = re.compile(r"\(?\s*([A-J])\s*(?:\)|[.:)]|$)(.*)", re.DOTALL)
+_LETTER_ANSWER = re.compile(r"[(\[]?\s*([A-J])\s*(?:[)\]]|[.:)]|$)(.*)", re.DOTALL)
 _ANOTHER = re.compile(r"\s*\W*(?:or|and)\W+\(?[A-J]\b", re.IGNORECASE)
 _WRAPPED_LETTER = re.compile(
     r"\\(?:text(?:bf|it|rm)?|mathrm|mathbf|boldsymbol)\s*(?=\{)"

@@ -128,6 +128,9 @@ def _element(node: Node) -> Element:
                 return Element(node.args[0], rest[0])
             chain = Node("rel", rest, node.value[1:])
             return Element(node.args[0], chained(chain))
+        left, right = node.args[0], node.args[-1]
+        if len(node.args) == 2 and right.op == "symbol" and not tree.symbols(left):
+            return Element(right, left)  # 5 = x
     return Element(None, node)
 
 

@@ -24,7 +24,9 @@ _GROUPED = re.compile(r"(?<![0-9.,])[1-9][0-9]{0,2}(?:,[0-9]{3})+(?![0-9,])")
 _SPACED = re.compile(r"[-+]?[1-9][0-9]{0,2}(?: [0-9]{3})+(?:[.,][0-9]+)?(?![0-9])")
 _POINTED = re.compile(r"[-+]?[1-9][0-9]{0,2}(?:\.[0-9]{3})+,[0-9]+")
 _COMMA_NUMBER = re.compile(r"(?<![0-9,])[0-9]+,[0-9]+(?![0-9,])")
-_BASED = re.compile(r"\{?\s*((?=[A-F]*[0-9])[0-9A-F]{1,60})\s*\}?_\{?(1[1-6])\}?")
+_BASED = re.compile(
+    r"[({]*\s*((?=[A-F]*[0-9])[0-9A-F]{1,60})\s*[)}]*_\{?([0-9]{1,2})\}?"
+)
 _CLOCK = re.compile(
     r"(?P<hour>[0-9]{1,2}):(?P<minute>[0-9]{2})\s*(?:\\text\{)?\s*"
     r"(?P<half>[ap]\.?\s?m\.?)?\}?",
@@ -49,7 +51,7 @@ def read(written: str) -> Reading:
     trees: list[Node] = []
     problem = ""
     if based := _BASED.fullmatch(text):
-        trees.append(Node("base", (), (based[1].upper(), int(based[2]))))
+        trees.append(Node("base", (), (based[1].lstrip("0") or "0", int(based[2]))))
     for variant in _variants(text):
         try:
             node = parse(variant)

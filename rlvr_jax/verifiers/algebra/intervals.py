@@ -88,7 +88,7 @@ def _listed(node: Node) -> Ends | None:
     known = [part for part in parts if part is not None]
     if len(known) != len(parts) or len(known) > _MAX_PIECES:
         return None
-    if node.value != "and":
+    if node.value != "and" or any(each.op != "rel" for each in node.args):
         return _union(known)
     result = known[0]
     for part in known[1:]:

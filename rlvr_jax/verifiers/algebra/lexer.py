@@ -51,6 +51,8 @@ _CONSTANTS = {
     "lambda": "lambda",
     "omega": "omega",
 }
+_AMOUNT = re.compile(r"(-?[0-9][0-9.,]*)\s+([a-zA-Z][a-zA-Z ]*)")
+"""As in \\text{5 miles}."""
 _JOINERS = {"and": "and", "or": "or", "union": "\\cup"}
 _LONGEST_PRODUCT = 3
 """A longer run of letters is a word, not a product of variables."""
@@ -127,8 +129,11 @@ def _wrapped(
         return [Token("sign", _JOINERS[lower], True)]
     if lower in FUNCTIONS:
         return [Token("word", lower, spaced)]
-    if not word:
-        return []
+    if not word or word in (",", ";"):
+        return [Token("sign", word)] if word else []
+    if amount := _AMOUNT.fullmatch(word):
+        rest = Token("text", amount[2], True)
+        return [*tokens(amount[1].replace(",", "{,}")), rest]
     if word in units:
         return [Token("text", word, spaced)]
     if len(word) == 1 and word.isalpha():

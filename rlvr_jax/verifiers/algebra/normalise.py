@@ -86,6 +86,9 @@ _MATH_MARKS = re.compile(r"(?<!\\)\\[()\[\]]|(?<!\\)\$|(?<!\\)\\!")
 _ALIGNMENT = re.compile(
     r"\\(?:begin|end)\s*\{(?:align|aligned|equation|gather|gathered|split|math|cases)\*?\}"
 )
+_RAISED_O = re.compile(
+    r"(?<=[0-9])\s*\^\s*(?:o\b|\{\s*(?:o|\\text\s*\{\s*o\s*\})\s*\})"
+)
 _EMPTY_ROOT = re.compile(r"\\sqrt\s*\{\s*\}(?=\s*\{)")
 _ENDS = " \t\n*_`\"'"
 
@@ -115,7 +118,9 @@ _OVER = re.compile(r"\{([^{}]*)\\over(?![a-zA-Z])([^{}]*)\}")
 _EMPTY_BRACES = re.compile(r"(?<=[0-9,.])\{\}")
 _JOINER_BRACES = re.compile(r"(?<![a-zA-Z])\{\s*(or|and)\s*\}")
 _BROKEN_ROW = re.compile(r"(?<!\\)\\(?=[0-9-])")
-_LEADING_RELATION = re.compile(r"^\s*(?:\\approx|\\sim|=)(?![a-zA-Z])\s*")
+_LEADING_RELATION = re.compile(
+    r"^\s*(?:\\approx|\\sim|\\Rightarrow|\\therefore|[=-]>|=)(?![a-zA-Z])\s*"
+)
 
 
 def latex(text: str) -> str:
@@ -131,6 +136,8 @@ def latex(text: str) -> str:
         text = _latex_layout(text)
     if "{" in text:
         text = _JOINER_BRACES.sub(r" \1 ", _EMPTY_BRACES.sub("", text))
+    if "^" in text:
+        text = _RAISED_O.sub(r"^\\circ ", text)
     text = _MATH_MARKS.sub(" ", text.replace(r"\$", " "))
     text = trimmed(re.sub(r"\s+", " ", text))
     return _LEADING_RELATION.sub("", text)
