@@ -1,29 +1,17 @@
-"""Whether two trees are the same answer: lists, tuples, sets, relations, matrices.
+"""Whether two trees are the same answer: lists, tuples, sets, matrices.
 
-`scalars` decides about single expressions, `intervals` about sets of reals. Lists and
-sets are compared in any order, tuples in theirs.
+`scalars` decides about single expressions, `relations` about equations, `intervals`
+about sets of reals. Lists and sets are compared in any order, tuples in theirs.
 """
 
-from collections.abc import Sequence
-from typing import NamedTuple
-
-from rlvr_jax.verifiers.algebra import intervals, matrices, numeric, tree
+from rlvr_jax.verifiers.algebra import intervals, matrices, tree
 from rlvr_jax.verifiers.algebra.canonical import key
+from rlvr_jax.verifiers.algebra.elements import elements
+from rlvr_jax.verifiers.algebra.names import Element, is_name, unnamed
 from rlvr_jax.verifiers.algebra.rational import rational
-from rlvr_jax.verifiers.algebra.scalars import decimal, same_scalar
+from rlvr_jax.verifiers.algebra.relations import same_relation
+from rlvr_jax.verifiers.algebra.scalars import same_scalar
 from rlvr_jax.verifiers.algebra.tree import Node, TooLarge, Undefined
-
-_MAX_ELEMENTS = 100
-_MAX_ALTERNATIVES = 64
-_INEQUALITIES = frozenset(["<", ">", "<=", ">="])
-_EQUALITIES = frozenset(["=", "~"])
-
-
-class Element(NamedTuple):
-    """A member of a list, with the name it was given, as x in x = 3."""
-
-    name: Node | None
-    value: Node
 
 
 def same(gold: Node, answer: Node) -> bool:
@@ -71,124 +59,9 @@ def _other_variable(gold: Node, answer: Node) -> bool:
 
 def _set_of(node: Node) -> Node:
     """The set in x in S or S = {...}."""
-    if node.op == "rel" and node.value in (("in",), ("=",)) and _is_name(node.args[0]):
+    if node.op == "rel" and node.value in (("in",), ("=",)) and is_name(node.args[0]):
         return node.args[1]
     return node
-
-
-# Lists.
-
-
-def elements(node: Node) -> list[Element]:
-    """The members of a list or set, alternatives of +- written out; else the one.
-
-    Raises:
-      TooLarge: there are too many.
-    """
-    if node.op == "groups":
-        members = [_tuple_of(group) for group in node.args]
-        found = [Element(None, member) for member in members]
-    elif node.op in ("list", "set"):
-        found = _named(node.args)
-        found = _records(found) if node.op == "list" else found
-    else:
-        element = _element(node)
-        inner = element.value
-        if inner.op in ("set", "list"):
-            found = [each._replace(name=element.name) for each in elements(inner)]
-        else:
-            found = [element]
-    spread = [
-        element._replace(value=value)
-        for element in found
-        for value in alternatives(element.value)
-    ]
-    if len(spread) > _MAX_ELEMENTS:
-        raise TooLarge("a list of too many members")
-    return spread
-
-
-def _named(nodes: Sequence[Node]) -> list[Element]:
-    """k = 1, 2, 3 names all three."""
-    found: list[Element] = []
-    name = None
-    for node in nodes:
-        element = _element(node)
-        name = element.name or name
-        plain = element.name is None and node.op != "rel"
-        found.append(element._replace(name=name) if plain else element)
-    return found
-
-
-def _element(node: Node) -> Element:
-    if node.op == "rel" and set(node.value) <= _EQUALITIES | {"in"}:
-        if _is_name(node.args[0]):
-            rest = node.args[1:]
-            if len(rest) == 1:
-                return Element(node.args[0], rest[0])
-            chain = Node("rel", rest, node.value[1:])
-            return Element(node.args[0], chained(chain))
-        left, right = node.args[0], node.args[-1]
-        if len(node.args) == 2 and right.op == "symbol" and not tree.symbols(left):
-            return Element(right, left)  # 5 = x
-    return Element(None, node)
-
-
-def _records(found: list[Element]) -> list[Element]:
-    """p = 5, q = 2, p = 7, q = 2 are two records of p and q."""
-    names = [element.name for element in found]
-    period = next((i for i in range(1, len(names)) if names[i] == names[0]), 0)
-    if period < 2 or None in names or len(names) % period:
-        return found
-    rows = [found[i : i + period] for i in range(0, len(found), period)]
-    if any([each.name for each in row] != names[:period] for row in rows):
-        return found
-    return [Element(None, _record(row)) for row in rows]
-
-
-def _record(row: list[Element]) -> Node:
-    ordered = sorted(row, key=lambda element: repr(element.name))
-    return Node("seq", tuple(each.value for each in ordered), ("(", ")"))
-
-
-def _tuple_of(group: Node) -> Node:
-    """One group of 1,2; 3,4; 5,6 as a tuple."""
-    members = _named(group.args if group.op == "list" else (group,))
-    if all(member.name is not None for member in members):
-        return _record(members)
-    return Node("seq", tuple(member.value for member in members), ("(", ")"))
-
-
-def alternatives(node: Node) -> list[Node]:
-    """The values that +- stands for; each +- on its own, unless -+ ties them.
-
-    Raises:
-      TooLarge: there are too many.
-    """
-    if not tree.contains(node, {"pm", "mp"}):
-        return [node]
-    if tree.contains(node, {"mp"}):
-        return [_with_sign(node, 1), _with_sign(node, -1)]
-    results: list[tuple[Node, ...]] = [()]
-    for each in node.args:
-        results = [(*sofar, value) for sofar in results for value in alternatives(each)]
-        if len(results) > _MAX_ALTERNATIVES:
-            raise TooLarge("too many alternatives")
-    if node.op != "pm":
-        return [node._replace(args=args) for args in results]
-    return [_signed(args, sign) for args in results for sign in (1, -1)]
-
-
-def _with_sign(node: Node, sign: int) -> Node:
-    args = tuple(_with_sign(each, sign) for each in node.args)
-    if node.op in ("pm", "mp"):
-        return _signed(args, sign if node.op == "pm" else -sign)
-    return node._replace(args=args)
-
-
-def _signed(args: tuple[Node, ...], sign: int) -> Node:
-    last = args[-1] if sign > 0 else tree.negative(args[-1])
-    return Node("add", (args[0], last)) if len(args) == 2 else last
 
 
 def _same_elements(
@@ -248,17 +121,14 @@ def _same_quietly(gold: Node, answer: Node) -> bool:
         return False
 
 
-# Single answers.
-
-
 def _same_item(gold: Node, answer: Node) -> bool:
     if key(gold) == key(answer):
         return True
     if gold.op == "rel" and answer.op == "rel":
-        verdict = _same_relation(gold, answer)
+        verdict = same_relation(gold, answer)
         if verdict is not None:
             return verdict
-    gold, answer = _value(gold), _value(answer)
+    gold, answer = unnamed(gold), unnamed(answer)
     if gold.op == "rel" or answer.op == "rel":
         return False
     if gold.op in ("set", "list") or answer.op in ("set", "list"):
@@ -281,156 +151,6 @@ def _same_words(gold: Node, answer: Node) -> bool:
     if gold.op != "text" or answer.op != "text":
         return False
     return gold.value.casefold() == answer.value.casefold()
-
-
-def _value(node: Node) -> Node:
-    """What is left when the name before = or in is taken away."""
-    if node.op != "rel" or not set(node.value) <= _EQUALITIES | {"in"}:
-        return node
-    element = _element(node)
-    if element.name is not None:
-        return element.value
-    if not tree.symbols(node):
-        return chained(node)
-    return node
-
-
-def chained(node: Node) -> Node:
-    """The value of a chain a = b ~ c whose steps hold.
-
-    Raises:
-      Undefined: a step does not hold, so that the chain says several things.
-    """
-    for left, right, sign in zip(node.args, node.args[1:], node.value, strict=False):
-        holds = same_scalar(left, right)
-        if not holds and sign == "~":
-            holds = _approximately(left, right)
-        if not holds:
-            raise Undefined("an equation that does not hold")
-    return node.args[0]
-
-
-def _approximately(left: Node, right: Node) -> bool:
-    """Whether the right side is the left side, rounded or cut off where it ends."""
-    written = decimal(right)
-    value = rational(right)
-    if value is None:
-        return False
-    unit = written.unit if written else 1
-    try:
-        return abs(numeric.value(left) - float(value)) < float(unit)
-    except Undefined:
-        return False
-
-
-def _is_name(node: Node) -> bool:
-    """Whether it can stand before = as the name of what comes after."""
-    if node.op == "symbol":
-        return node.value not in ("pi", "e", "inf", "dots")
-    if node.op == "text":
-        return True
-    if node.op == "call":
-        return node.value not in _KNOWN and all(map(_is_argument, node.args))
-    if node.op in ("seq", "ratio", "mul", "div"):
-        return all(map(_is_name, node.args))
-    return False
-
-
-def _is_argument(node: Node) -> bool:
-    return not tree.contains(node, {"rel"})
-
-
-_KNOWN = frozenset(
-    "sin cos tan cot sec csc asin acos atan ln log lg exp floor ceil max min gcd lcm "
-    "factorial factorial2 binomial sinh cosh tanh asinh".split()
-)
-
-
-# Relations.
-
-
-def _same_relation(gold: Node, answer: Node) -> bool | None:
-    """None: both only give names to values, which are to be compared."""
-    gold_signs, answer_signs = set(gold.value), set(answer.value)
-    if gold_signs <= _INEQUALITIES and answer_signs <= _INEQUALITIES:
-        return _same_inequality(gold, answer)
-    if gold_signs == answer_signs == {"!="}:
-        return numeric.proportional(*map(_difference, (gold, answer))) is not None
-    if not (gold_signs | answer_signs) <= _EQUALITIES | {"in"}:
-        return False
-    one, other = _element(gold), _element(answer)
-    if len(gold.args) == len(answer.args) == 2 and not (
-        _has_structure(gold) or _has_structure(answer)
-    ):
-        if numeric.proportional(*map(_difference, (gold, answer))) is not None:
-            return True
-    if one.name is None or other.name is None:
-        return False
-    if key(one.name) == key(other.name) or (
-        _is_dependent(one) and _is_dependent(other)
-    ):
-        return None
-    return False
-
-
-def _has_structure(node: Node) -> bool:
-    ops = {
-        "seq",
-        "set",
-        "list",
-        "matrix",
-        "text",
-        "ratio",
-        "unit",
-        "base",
-        "cup",
-        "cap",
-    }
-    return tree.contains(node, ops)
-
-
-def _is_dependent(element: Element) -> bool:
-    """y and f(x) name what is asked for; x and a name a quantity."""
-    name = element.name
-    if name is None:
-        return False
-    return name.op in ("call", "text") or name == Node("symbol", (), "y")
-
-
-def _difference(node: Node) -> Node:
-    return Node("add", (node.args[0], tree.negative(node.args[1])))
-
-
-def _same_inequality(gold: Node, answer: Node) -> bool:
-    if len(gold.args) != len(answer.args):
-        return False
-    if len(gold.args) == 2:
-        one, strict = _at_most_zero(gold)
-        other, strict_too = _at_most_zero(answer)
-        return strict == strict_too and numeric.proportional(one, other) == 1
-    for candidate in (answer, _turned(answer)):
-        if candidate.value == gold.value:
-            pairs = zip(gold.args, candidate.args, strict=True)
-            if all(_same_quietly(one, other) for one, other in pairs):
-                return True
-    return False
-
-
-def _at_most_zero(node: Node) -> tuple[Node, bool]:
-    """f in f <= 0 or f < 0, and whether it is the latter."""
-    sign = node.value[0]
-    difference = _difference(node)
-    strict = sign in "<>"
-    return (difference if sign[0] == "<" else tree.negative(difference)), strict
-
-
-def _turned(node: Node) -> Node:
-    flipped = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
-    signs = tuple(flipped[sign] for sign in reversed(node.value))
-    return Node("rel", tuple(reversed(node.args)), signs)
-
-
-# Structures.
 
 
 def _same_matrix(gold: Node, answer: Node) -> bool:
