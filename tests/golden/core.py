@@ -25,14 +25,14 @@ class NumPy:
 
 
 def _call(function: Callable[..., Any], *arguments: Any, **keywords: Any) -> Any:
-    given = _change(np.ndarray, jnp.asarray, (arguments, keywords))
+    given = _change((np.ndarray, np.generic), jnp.asarray, (arguments, keywords))
     result = function(*given[0], **given[1])
     if any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(result)):
         return result
     return _change(jax.Array, np.asarray, result)
 
 
-def _change(kind: type, change: Callable[..., Any], tree: Any) -> Any:
+def _change(kind: Any, change: Callable[..., Any], tree: Any) -> Any:
     return jax.tree.map(
         lambda leaf: change(leaf) if isinstance(leaf, kind) else leaf, tree
     )
