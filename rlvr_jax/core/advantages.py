@@ -37,6 +37,9 @@ def group_advantages(
     rounding error of its mean divided by `epsilon`. So does a group of one row, for
     either baseline: it has nothing to be compared with.
 
+    For normalisation within minibatches (Magistral) call it twice: scale="none" by
+    prompt, then scale="group" on the result with the minibatch as `group_id`.
+
     Args:
       rewards: one scalar per completion, in any unit. The result is unitless when
         scaled, in the unit of `rewards` otherwise. float64 stays float64; integers,

@@ -76,7 +76,7 @@ def gpg_advantages(
       gradient flows back.
 
     References:
-      GPG, eq. 6. https://arxiv.org/abs/2504.02546
+      GPG. https://arxiv.org/abs/2504.02546
 
     Example:
       >>> rewards = jnp.array([1.0, 0.0, 1.0, 1.0])

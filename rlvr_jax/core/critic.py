@@ -35,7 +35,7 @@ def value_loss(
       the loss per token, [B, T], unaggregated; in the squared unit of the rewards.
 
     References:
-      Engstrom et al. 2020, sec. 3. https://arxiv.org/abs/2005.12729
+      Engstrom et al. 2020. https://arxiv.org/abs/2005.12729
 
     Example:
       >>> values, old = jnp.array([[1.0, 0.0]]), jnp.array([[0.0, 0.0]])

@@ -30,7 +30,8 @@ def gae(
     lambda: the policy's `gae(lam=0.95)` beside `value_targets(lam=1.0)`.
 
     Args:
-      token_rewards: per token, from `returns.token_rewards`.
+      token_rewards: per token, from `returns.token_rewards`, with `kl.kl_rewards` added
+        for a KL penalty in the reward.
       values: the critic's V_t, in the unit of the rewards: what it expects from token t
         on, t included.
       token_mask: 1 on tokens of the policy. Elsewhere nothing is read.
@@ -138,7 +139,7 @@ def length_adaptive_lambda(
       one lambda per row, [B].
 
     References:
-      VAPO sec. 3.2. https://arxiv.org/abs/2504.05118
+      VAPO. https://arxiv.org/abs/2504.05118
 
     Example:
       >>> lengths = jnp.array([10, 40, 100, 1000, 10000])

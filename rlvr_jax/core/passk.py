@@ -58,7 +58,8 @@ def pass_at_k(
         )
     all_wrong = np.ones(n.shape)
     for j in range(int(k.max(initial=0))):
-        factor = np.maximum(n - c - j, 0) / np.maximum(n - j, 1)
+        # Once n - c - j is 0 the product stays 0; n - j is 0 only beyond an entry's k.
+        factor = (n - c - j) / np.maximum(n - j, 1)
         all_wrong *= np.where(j < k, factor, 1.0)
     return np.asarray(1.0 - all_wrong)
 

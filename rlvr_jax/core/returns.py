@@ -44,29 +44,21 @@ def suffix_scan(
 
 
 def token_rewards(
-    rewards: Float[Array, " B"],
-    token_mask: TokenMask,
-    *,
-    kl: Float[Array, "B T"] | None = None,
-    beta: float = 0.0,
+    rewards: Float[Array, " B"], token_mask: TokenMask
 ) -> Float[Array, "B T"]:
-    r"""One reward per completion, paid at its last kept token, less a KL per token.
+    r"""One reward per completion, paid at its last kept token.
 
-        r_t = -beta * kl_t + [t is the last kept token] * r
+        r_t = r  where t is the last kept token, else 0
 
-    This is the KL penalty "in the reward" of PPO-RLHF, RLOO and REINFORCE++.
+    Add `kl.kl_rewards` for the KL penalty "in the reward" of PPO-RLHF, RLOO and
+    REINFORCE++.
 
     Args:
       rewards: one per completion. A row without kept tokens has nowhere to put it.
       token_mask: 1 on tokens of the policy.
-      kl: per token, in nats, as log pi_old - log pi_ref (k1); None for no penalty.
-      beta: its price in reward per nat.
 
     Returns:
       rewards per token, [B, T], 0 at masked tokens. No gradient flows back.
-
-    References:
-      RLOO, sec. 2. https://arxiv.org/abs/2402.14740
 
     Example:
       >>> mask = jnp.array([[1, 1, 0], [1, 1, 1]])
@@ -77,11 +69,7 @@ def token_rewards(
     kept = token_mask.astype(bool)
     rewards = widened(jax.lax.stop_gradient(rewards))
     followers = jnp.cumsum(kept[:, ::-1], axis=1)[:, ::-1]
-    last = kept & (followers == 1)
-    paid = jnp.where(last, rewards[:, None], 0)
-    if kl is None:
-        return paid
-    return paid - beta * jnp.where(kept, jax.lax.stop_gradient(kl), 0)
+    return jnp.where(kept & (followers == 1), rewards[:, None], 0)
 
 
 def rewards_to_go(

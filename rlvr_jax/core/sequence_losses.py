@@ -107,7 +107,7 @@ def positive_example_loss(
       times its value.
 
     References:
-      VAPO, sec. 3.3. https://arxiv.org/abs/2504.05118
+      VAPO. https://arxiv.org/abs/2504.05118
 
     Example:
       >>> logprobs, mask = jnp.array([[-1.0, -2.0], [-9.0, -9.0]]), jnp.ones((2, 2))

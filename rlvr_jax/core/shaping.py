@@ -52,7 +52,7 @@ def unfinished_rewards(
       rewards, [B].
 
     References:
-      Tulu 3, sec. 6.1 (no end token). https://arxiv.org/abs/2411.15124
+      Tulu 3, sec. 6. https://arxiv.org/abs/2411.15124
 
     Example:
       >>> rewards = verdict_rewards(jnp.array([True, False, True]), right=10.0)

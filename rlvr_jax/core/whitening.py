@@ -68,7 +68,7 @@ def reinforce_pp_advantages(
         A_t = whiten( r_t + gamma * R_{t+1} )
 
     Args:
-      token_rewards: per token, with the KL penalty in it (`returns.token_rewards`).
+      token_rewards: per token, from `returns.token_rewards` and `kl.kl_rewards`.
       token_mask: 1 on tokens of the policy.
       gamma: discount per kept token.
       ddof: of the variance, 0 or 1.
@@ -113,7 +113,7 @@ def reinforce_pp_baseline_advantages(
       advantages, [B, T], 0 at masked tokens. No gradient flows back.
 
     References:
-      REINFORCE++, sec. 3. https://arxiv.org/abs/2501.03262
+      REINFORCE++. https://arxiv.org/abs/2501.03262
 
     Example:
       >>> rewards, prompt = jnp.array([1.0, 0.0]), jnp.array([0, 0])

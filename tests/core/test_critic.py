@@ -66,7 +66,7 @@ def test_only_the_trained_values_have_a_gradient():
 
 def test_clip_fraction_counts_kept_tokens():
     """Of four kept tokens one has moved more than .2 towards its target."""
-    values = jnp.array([[0.5, 0.1, -0.5, 0.2, 9.0]])
+    values = jnp.array([[0.5, 0.1, -0.5, 0.2, 0.9]])
     mask = jnp.array([[1, 1, 1, 1, 0]])
     found = value_clip_fraction(
         values, jnp.zeros((1, 5)), jnp.ones((1, 5)), mask, clip=0.2

@@ -47,6 +47,8 @@ OPTIONS = list(
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_equals_enumeration_of_sets(variant):
     batch = np.random.default_rng(0).uniform(size=(6, 11)) < 0.4
+    batch[0] = False
+    batch[1] = True
 
     def ours(correct):
         """All options, one row each."""

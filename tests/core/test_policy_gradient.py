@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from rlvr_jax.core.advantages import centred_rewards, group_advantages
+from rlvr_jax.core.kl import kl_estimate
 from rlvr_jax.core.losses import reinforce_loss
 from tests.core.variants import run
 
@@ -261,13 +262,19 @@ def test_share_of_groups_without_signal(p, wasted):
     np.testing.assert_allclose(chances[silent].sum(), wasted, atol=5e-5)
 
 
-def test_silent_groups_have_no_gradient():
-    """PG-18: sixteen right answers: the gradient of the surrogate is exactly 0."""
+def test_silent_groups_have_no_gradient_but_that_of_the_kl():
+    """PG-18: sixteen right answers: exactly 0 at beta 0, beta grad k3 otherwise."""
     advantages = group_advantages(jnp.full(16, 0.7), jnp.zeros(16, int))
-    gradient = jax.grad(lambda x: reinforce_loss(x, advantages).sum())(
-        jnp.full((16, 4), -1.5)
-    )
-    np.testing.assert_array_equal(gradient, 0)
+    logprobs, reference = jnp.full((16, 4), -1.5), jnp.full((16, 4), -1.0)
+
+    def loss(x, beta):
+        kl = kl_estimate(x, reference)
+        return (reinforce_loss(x, advantages) + beta * kl).sum()
+
+    np.testing.assert_array_equal(jax.grad(loss)(logprobs, 0.0), 0)
+    # d/dx [e^(ref - x) - (ref - x) - 1] = 1 - e^(ref - x), here 1 - e^.5.
+    expected = np.full((16, 4), 0.04 * (1 - math.exp(0.5)))
+    np.testing.assert_allclose(jax.grad(loss)(logprobs, 0.04), expected, rtol=1e-5)
 
 
 def test_batch_scale_pools_the_centred_rewards():

@@ -19,6 +19,7 @@ from rlvr_jax.core.baselines import (
     weighted_mean_advantages,
 )
 from rlvr_jax.core.gae import gae, length_adaptive_lambda, value_targets
+from rlvr_jax.core.kl import kl_rewards
 from rlvr_jax.core.multi_reward import gdpo_advantages, summed_rewards
 from rlvr_jax.core.returns import rewards_to_go, token_rewards
 from rlvr_jax.core.token_baselines import optimal_token_advantages
@@ -321,15 +322,20 @@ def trl_multi(case: Case) -> dict[str, Any]:
     return {"advantages": advantages}
 
 
+def kl_penalty(case: Case, policy, reference, beta: float) -> jax.Array:
+    """-beta (policy - reference) at each kept token."""
+    return kl_rewards(
+        jnp.asarray(policy), jnp.asarray(reference), mask_of(case), beta=beta
+    )
+
+
 def trl_rloo(case: Case) -> dict[str, Any]:
     params, rewards, ids = case.params, scores(case), group_ids(case)
     if params["reward_clip"] is not None:
         rewards = jnp.clip(rewards, *params["reward_clip"])
     if params["beta"]:
-        kl = jnp.asarray(case.inputs["old_logp"] - case.inputs["ref_logp"])
-        rewards = token_rewards(rewards, mask_of(case), kl=kl, beta=params["beta"]).sum(
-            -1
-        )
+        old, reference = case.inputs["old_logp"], case.inputs["ref_logp"]
+        rewards += kl_penalty(case, old, reference, params["beta"]).sum(-1)
     advantages = group_advantages(rewards, ids, baseline="leave_one_out", scale="none")
     if params["normalize"]:
         advantages = group_advantages(
@@ -350,8 +356,9 @@ def openrlhf_adv(case: Case) -> dict[str, Any]:
             ddof=1,
             epsilon=1e-9,
         )
-    kl = jnp.asarray(case.inputs["kl"])
-    tokens = token_rewards(rewards, mask, kl=kl, beta=params["kl_coef"])
+    kl = case.inputs["kl"]
+    tokens = token_rewards(rewards, mask)
+    tokens += kl_penalty(case, kl, np.zeros_like(kl), params["kl_coef"])
     # Masked tokens without reward are steps that discount.
     returns = rewards_to_go(tokens, jnp.ones_like(mask), gamma=params["gamma"])
     white = estimator in ("reinforce", "reinforce_baseline")
@@ -396,8 +403,9 @@ def nemo_rfpp(case: Case) -> dict[str, Any]:
 
 def slime_rfpp(case: Case) -> dict[str, Any]:
     mask, params = mask_of(case), case.params
-    kl = jnp.asarray(case.inputs["kl"])
-    tokens = token_rewards(scores(case), mask, kl=kl, beta=params["kl_coef"])
+    kl = case.inputs["kl"]
+    tokens = token_rewards(scores(case), mask)
+    tokens += kl_penalty(case, kl, np.zeros_like(kl), params["kl_coef"])
     # Masked tokens are steps that discount.
     everything = jnp.ones_like(mask)
     return {"returns": rewards_to_go(tokens, everything, gamma=params["gamma"])}
