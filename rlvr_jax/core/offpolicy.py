@@ -58,7 +58,7 @@ def importance_weights(
 
     References:
       TIS. https://fengyao.notion.site/off-policy-rl
-      Olmo 3. https://arxiv.org/abs/2512.13961
+      Olmo 3: rho_clamp in https://github.com/allenai/open-instruct
       IcePop. https://ringtech.notion.site/icepop
 
     Example:
