@@ -44,7 +44,8 @@ def group_advantages(
       rewards: one scalar per completion, in any unit. The result is unitless when
         scaled, in the unit of `rewards` otherwise. float64 stays float64; integers,
         booleans and shorter floats are widened to float32.
-      group_id: equal for rows that are compared; values in 0..B-1, in any order.
+      group_id: equal for rows that are compared; values in 0..B-1, in any order. A row
+        with another value gets NaN.
       baseline: what is subtracted. Over the rows of a group, "leave_one_out" is G/(G-1)
         times "mean", and unbiased where "mean" is short by that factor.
       scale: what is divided by. std_g is that of the group's rewards.

@@ -127,7 +127,7 @@ def best_of_group_advantages(
     alone = groups.group_count(group_id, at_top, rewards.dtype) == 1
     second = groups.group_max(rewards, group_id, kept & ~at_top)
     leads = at_top & alone & jnp.isfinite(second)
-    return jnp.where(leads, best - second, 0)
+    return jnp.where(jnp.isnan(best), best, jnp.where(leads, best - second, 0))
 
 
 def remax_advantages(rewards: Rewards, greedy_rewards: Rewards) -> Float[Array, " B"]:

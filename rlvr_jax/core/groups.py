@@ -3,7 +3,8 @@
 Rows of one group may stand anywhere in the batch, and groups may differ in size. Ids
 are values in 0..B-1 for B rows, so that the number of segments is known while tracing:
 the functions jit, vmap and shard over rows. They are jitted here already, so that a
-call from a notebook compiles one program rather than ten operations.
+call from a notebook compiles one program rather than ten operations. An id outside
+0..B-1 cannot be refused while tracing; its rows get NaN, so that it is noticed.
 """
 
 import jax
@@ -24,6 +25,15 @@ def kept_rows(
     return jnp.ones(rows.shape, bool) if row_mask is None else row_mask
 
 
+def of_segment(
+    per_segment: Float[Array, " N"], segment: Int[Array, "*shape"]
+) -> Float[Array, "*shape"]:
+    """The value of each element's segment; NaN for a segment that does not exist."""
+    return per_segment.at[segment].get(
+        mode="fill", fill_value=jnp.nan, wrap_negative_indices=False
+    )
+
+
 @jax.jit
 def group_sum(
     values: Float[Array, " B"], group_id: Int[Array, " B"], kept: Bool[Array, " B"]
@@ -33,7 +43,7 @@ def group_sum(
     sums = jax.ops.segment_sum(
         jnp.where(kept, values, 0), group_id, num_segments=group_id.shape[0]
     )
-    return sums[group_id]
+    return of_segment(sums, group_id)
 
 
 def group_count(
@@ -60,7 +70,7 @@ def group_max(
     largest = jax.ops.segment_max(
         jnp.where(kept, values, -jnp.inf), group_id, num_segments=group_id.shape[0]
     )
-    return largest[group_id]
+    return of_segment(largest, group_id)
 
 
 @jax.jit

@@ -81,11 +81,11 @@ def passk_advantages(
         advantages = with_me - (1 - _all_wrong(others, size - 1, k))
     if scale == "group":
         spread = jnp.sqrt(fails * (1 - fails))
-        advantages = jnp.where(spread > 0, advantages, 0) / jnp.where(
-            spread > 0, spread, 1
-        )
+        no_signal = spread == 0
+        scaled = advantages / jnp.where(no_signal, 1, spread)
+        advantages = jnp.where(no_signal, 0, scaled)
     needed = k if baseline == "mean" else k + 1
-    return jnp.where(kept & (size >= needed), advantages, 0)
+    return jnp.where(~kept | (size < needed), 0, advantages)
 
 
 def _all_wrong(

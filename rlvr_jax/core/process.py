@@ -83,5 +83,5 @@ def _normalised_steps(
     smallest = -groups.group_max(
         jnp.max(-rewards, axis=1, where=ends, initial=-jnp.inf), group_id, everyone
     )
-    differ = ends & (largest > smallest)[:, None]
+    differ = ends & ~(largest <= smallest)[:, None]
     return jnp.where(differ, centred / jnp.where(differ, std + epsilon, 1), 0)

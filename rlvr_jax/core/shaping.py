@@ -216,7 +216,7 @@ def kimi_length_rewards(
     kept = groups.kept_rows(row_mask, lengths)
     shortest = -groups.group_max(-length, group_id, kept)
     spread = groups.group_max(length, group_id, kept) - shortest
-    varies = kept & (spread > 0)
+    varies = kept & (spread != 0)
     share = (length - shortest) / jnp.where(varies, spread, 1)
     term = jnp.where(varies, 0.5 - share, 0)
     return weight * jnp.where(correct, term, jnp.minimum(term, 0))

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from rlvr_jax.core.groups import widened
+from rlvr_jax.core.groups import of_segment, widened
 from rlvr_jax.core.returns import rewards_to_go
 from rlvr_jax.core.shapes import TokenMask
 
@@ -92,9 +92,10 @@ def optimal_token_advantages(
             cell.reshape(-1),
             num_segments=kept.size,
         )
-        return sums[cell]
+        return of_segment(sums, cell)
 
     baseline = total(energy * returns) / (total(energy) + epsilon)
     if bare_tail:
-        baseline = jnp.where(total(jnp.ones_like(returns)) > 1, baseline, 0)
+        bare = total(jnp.ones_like(returns)) == 1
+        baseline = jnp.where(bare, 0, baseline)
     return jnp.where(kept, returns - baseline, 0)
