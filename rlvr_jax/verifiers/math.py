@@ -5,11 +5,11 @@ different boxes and empty boxes are unparseable; \frac12, 0.5, 50\% and 2/4 are 
 """
 
 import re
+from math import gcd
 from typing import NamedTuple
 
 from rlvr_jax.verifiers import extract
 from rlvr_jax.verifiers.algebra import equivalence
-from rlvr_jax.verifiers.algebra.canonical import key
 from rlvr_jax.verifiers.algebra.equivalence import Reading
 from rlvr_jax.verifiers.algebra.normalise import latex, visible
 from rlvr_jax.verifiers.algebra.rational import rational
@@ -152,11 +152,10 @@ def _is_echo(gold: Reading, answer: str, question: str) -> bool:
     """
     if not question or not gold.trees or gold.trees[0].op not in ("number", "neg"):
         return False
-    spaceless = re.sub(r"\s", "", latex(answer))
-    if len(spaceless) < 3 or not re.search(r"[+*^!(]|\\[a-z]|[0-9]-|/", spaceless):
+    copied = re.sub(r"\s", "", latex(answer))
+    if not re.search(r"(?<!^)[-+*/^!(]|\\[a-z]", copied):
         return False
-    readings = equivalence.read(answer).trees
-    lowest = readings and key(readings[0]) == key(gold.trees[0]) and "/" in spaceless
-    if lowest and re.fullmatch(r"-?[0-9]+/[0-9]+", spaceless):
-        return False
-    return spaceless in re.sub(r"\s|\$", "", latex(question.replace("$", " ")))
+    if fraction := re.fullmatch(r"-?([0-9]{1,50})/([0-9]{1,50})", copied):
+        if gcd(int(fraction[1]), int(fraction[2])) == 1:
+            return False
+    return copied in re.sub(r"\s", "", latex(question.replace("$", " ")))

@@ -121,7 +121,7 @@ def value_at_start(text: str, kind: str) -> str:
         return _with_following(text, match)
     if word := _first_word(text):
         text = text[: word.start()]
-    text = re.sub(r"\s+[aI]\s*$|[\s,;:(*]+$", "", text).strip()
+    text = re.sub(r"\s+[aI]\s*$|[\s,;:(*]+$|(?<!\.)\.$", "", text).strip()
     return text if re.search(r"[0-9]|\\[a-z]|^[a-zA-Z]\b|[=<>\[(]", text) else ""
 
 
@@ -246,5 +246,5 @@ def _last_side(formula: str) -> str:
 
 
 def _number(match: re.Match) -> str:
-    text = re.sub(r"\b(?:or|and|maybe|perhaps|even|to)\b|\(", ",", match[0])
-    return re.sub(r"(?:\s*,){2,}|,(?=\s)", ", ", text).strip(" ,$")
+    text = re.sub(r"\b(?:or|and|maybe|perhaps|even|to)\b|\(", ", ", match[0])
+    return re.sub(r"[\s,]*,\s[\s,]*", ", ", text).strip(" ,$")

@@ -150,10 +150,9 @@ def _before(one: End, other: End) -> bool:
 
 
 def _same_value(one: End, other: End) -> bool:
-    if one.value == other.value:
-        return True
-    infinite = float("inf") in (abs(one.value), abs(other.value))
-    if infinite or abs(one.value - other.value) > _CLOSE * max(1, abs(one.value)):
+    if float("inf") in (abs(one.value), abs(other.value)):
+        return one.value == other.value
+    if abs(one.value - other.value) > _CLOSE * max(1, abs(one.value)):
         return False
     exact = rational(one.node), rational(other.node)
     if None not in exact:

@@ -90,7 +90,7 @@ _RAISED_O = re.compile(
     r"(?<=[0-9])\s*\^\s*(?:o\b|\{\s*(?:o|\\text\s*\{\s*o\s*\})\s*\})"
 )
 _EMPTY_ROOT = re.compile(r"\\sqrt\s*\{\s*\}(?=\s*\{)")
-_ENDS = " \t\n*_`\"'"
+_ENDS = " \t\n*_`"
 
 
 def visible(text: str) -> str:
@@ -154,6 +154,8 @@ def trimmed(text: str) -> str:
     while text != before:
         before = text
         text = text.strip(_ENDS)
+        if len(text) > 2 and text[0] == text[-1] and text[0] in "\"'":
+            text = text[1:-1]
         if text.endswith(tuple(".,;:")) and not text.endswith("..."):
             text = text[:-1]
     inner = _without_outer_braces(text)

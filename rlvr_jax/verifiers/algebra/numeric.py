@@ -3,7 +3,7 @@ r"""Whether two expressions are equal, by their values to many digits.
 Rationals never come here: `rational` decides them exactly. What comes here is
 irrational (sqrt(2) + sqrt(3)) or has variables. Values are taken to as many digits as
 the sizes of all intermediate values demand: to 50 digits 4 + sin(10^-200) looks like
-4, so the size of 10^-200 is noticed first and then 850 digits are taken. Expressions
+4, so the size of 10^-200 is noticed first and then 1700 digits are taken. Expressions
 with variables are compared at points that follow from the expressions themselves, so
 that no formula can be made to vanish at all of them.
 
@@ -16,7 +16,7 @@ import random
 import threading
 from collections.abc import Iterator
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 import mpmath
 
@@ -26,16 +26,25 @@ from rlvr_jax.verifiers.algebra.functions import Functions
 from rlvr_jax.verifiers.algebra.tree import Node, TooLarge, Undefined
 
 _FIRST_DIGITS = 30
-_AGREED_DIGITS = 40
+_AGREED_DIGITS = 80
 """Equal means equal to this many digits, beyond all that rounding could have lost."""
-_MOST_DIGITS = 2500
+_MOST_DIGITS = 4000
 _POINTS = 4
 _ATTEMPTS = 16
 _PRIME = 9973
 """Points have this denominator, which no answer is likely to have."""
 
-_lock = threading.Lock()
-_context = mpmath.MPContext()
+_local = threading.local()
+
+
+class _Values(NamedTuple):
+    """The values of two expressions at one point."""
+
+    first: Any
+    second: Any
+    error: Any
+    """A bound on what rounding did to them, with a wide margin."""
+    digits: int
 
 
 def equal(left: Node, right: Node) -> bool | None:
@@ -48,8 +57,8 @@ def equal(left: Node, right: Node) -> bool | None:
       tree.TooLarge: it would take too many digits.
     """
     agreed = 0
-    for values, error in _samples(left, right):
-        if abs(values[0] - values[1]) > error:
+    for values in _samples(left, right):
+        if abs(values.first - values.second) > values.error:
             return False
         agreed += 1
     return True if agreed else None
@@ -62,18 +71,21 @@ def proportional(left: Node, right: Node) -> int | None:
     inequalities if c is positive as well.
     """
     ratios = []
-    for (first, second), error in _samples(left, right, precise=True):
+    digits = _AGREED_DIGITS
+    for first, second, error, digits_here in _samples(left, right, precise=True):
         if (abs(first) <= error) != (abs(second) <= error):
             return None
         if abs(second) > error:
-            ratios.append((first / second, error / abs(second)))
+            digits = max(digits, digits_here)
+            with _context().workdps(digits):
+                ratios.append((first / second, error / abs(second)))
     if not ratios:
         return None
-    base, _ = ratios[0]
+    base, base_error = ratios[0]
     for ratio, error in ratios:
-        if abs(ratio - base) > max(error, 10**-_AGREED_DIGITS * abs(base)):
+        if abs(ratio - base) > 10 * (error + base_error) * (1 + abs(base)):
             return None
-    if isinstance(base, _context.mpc):
+    if isinstance(base, _context().mpc):
         return 0
     return 1 if base > 0 else -1
 
@@ -84,9 +96,9 @@ def value(node: Node) -> Any:
     Raises:
       tree.Undefined: it has variables, or no real value.
     """
-    with _lock, _context.workdps(60):
-        result = Functions(_context, {}).evaluate(node)
-        if isinstance(result, _context.mpc):
+    with _context().workdps(60):
+        result = Functions(_context(), {}).evaluate(node)
+        if isinstance(result, _context().mpc):
             raise Undefined("not a real number")
         return result
 
@@ -97,20 +109,24 @@ def fraction(number: Any) -> Fraction:
     Raises:
       tree.TooLarge: its exponent is past all reason.
     """
-    mantissa, exponent = number.man_exp
+    mantissa, exponent = number.man_exp  # without the sign
     if abs(exponent) > tree.MAX_BITS:
         raise TooLarge("a number of too many digits")
-    return Fraction(mantissa) * Fraction(2) ** exponent
+    return Fraction(mantissa if number > 0 else -mantissa) * Fraction(2) ** exponent
 
 
-def _samples(
-    left: Node, right: Node, precise: bool = False
-) -> Iterator[tuple[list[Any], Any]]:
-    """Values of both at up to `_POINTS` points, with the error they may have."""
+def _context() -> Any:
+    """mpmath's state, which holds the working precision, one for each thread."""
+    if not hasattr(_local, "context"):
+        _local.context = mpmath.MPContext()
+    return _local.context
+
+
+def _samples(left: Node, right: Node, precise: bool = False) -> Iterator[_Values]:
+    """The values of both at up to `_POINTS` points."""
     names = sorted(tree.symbols(left) | tree.symbols(right))
-    complex_allowed = any(
-        node == Node("symbol", (), "i") for each in (left, right) for node in walk(each)
-    )
+    imaginary = Node("symbol", (), "i")
+    complex_allowed = any(imaginary in walk(each) for each in (left, right))
     found = 0
     too_large: TooLarge | None = None
     for point in _points(left, right, names):
@@ -128,40 +144,35 @@ def _samples(
 
 
 def _values(
-    nodes: tuple[Node, ...],
+    nodes: tuple[Node, Node],
     point: dict[str, Any],
     complex_allowed: bool,
     precise: bool,
-) -> tuple[list[Any], Any]:
-    """Values, and a bound on their error with a wide margin.
-
-    Thirty digits show most differences; values that look equal, or all if `precise`,
-    are taken to as many as it needs.
-    """
-    with _lock:
-        first = _evaluated(nodes, point, _FIRST_DIGITS)
-        if not complex_allowed:
-            for result in first.results:
-                if not first.is_real(result):
-                    raise Undefined("not a real number")
-        digits = _AGREED_DIGITS + 10 + 2 * first.largest + 4 * first.smallest
-        error = _context.mpf(10) ** (
-            5 - _FIRST_DIGITS + first.largest + 2 * first.smallest
-        )
-        results = first.results
-        if precise or abs(results[0] - results[1]) <= error * 10**6:
-            if digits > _MOST_DIGITS:
-                raise TooLarge("a comparison that takes too many digits")
-            results = _evaluated(nodes, point, digits).results
-            error = _context.mpf(10) ** (
-                5 - digits + first.largest + 2 * first.smallest
-            )
-        return results, error
+) -> _Values:
+    """Thirty digits show most differences; values that look equal, or all if
+    `precise`, are taken to as many as it needs."""
+    context = _context()
+    found = _evaluated(nodes, point, _FIRST_DIGITS)
+    if not complex_allowed and not all(map(found.is_real, found.results)):
+        raise Undefined("not a real number")
+    digits = _FIRST_DIGITS
+    lost = found.largest + 2 * found.smallest + 5
+    error = context.mpf(10) ** (lost - digits)
+    if precise or abs(found.results[0] - found.results[1]) <= error * 10**6:
+        digits = _AGREED_DIGITS + 2 * found.largest + 8 * found.smallest
+        if digits > _MOST_DIGITS:
+            raise TooLarge("a comparison that takes too many digits")
+        found = _evaluated(nodes, point, digits)
+        error = context.mpf(10) ** (lost - digits)
+    first, second = found.results
+    return _Values(first, second, error, digits)
 
 
-def _evaluated(nodes: tuple[Node, ...], point: dict[str, Any], digits: int):
-    with _context.workdps(digits):
-        functions = Functions(_context, point)
+def _evaluated(
+    nodes: tuple[Node, Node], point: dict[str, Any], digits: int
+) -> Functions:
+    with _context().workdps(digits):
+        functions = Functions(_context(), point)
         functions.results = [functions.evaluate(node) for node in nodes]
         return functions
 

@@ -1,0 +1,97 @@
+"""The math verifier's verdicts and what they say."""
+
+import pytest
+
+from rlvr_jax.verifiers import math
+from rlvr_jax.verifiers.base import Sample, Status, apply
+
+
+def verdict(completion, answer, question=""):
+    return apply(math.verify, Sample("math", completion, answer, question))
+
+
+@pytest.mark.parametrize(
+    ("completion", "detail"),
+    [
+        (r"\boxed{\frac{2}{4}}", r"box: '\\frac{2}{4}' = '1/2'"),
+        (r"\boxed{0.6}", "box: '0.6' != '1/2'"),
+        ("<answer>0.5</answer>", "tag: '0.5' = '1/2'"),
+        ("#### 0.5", "####: '0.5' = '1/2'"),
+        ("The answer is 0.5.", "statement: '0.5' = '1/2'"),
+        ("So it is 0.5 in all.", "text: '0.5' = '1/2'"),
+        (r"\boxed{\frac{1}{0}}", "a division by zero"),
+        (r"\boxed{9^{9^{9^9}}}", "too many digits"),
+        (r"\boxed{\int x}", r"cannot read \int"),
+    ],
+)
+def test_the_detail_says_what_was_found_where(completion, detail):
+    assert detail in verdict(completion, "1/2").detail
+
+
+@pytest.mark.parametrize(
+    ("completion", "reason"),
+    [
+        ("", "an empty answer"),
+        ("I do not know.", "no answer"),
+        (r"\boxed{}", "an empty box"),
+        (r"\boxed{1", "does not close"),
+        (r"\boxed{1} so \boxed{2}", "several answers: '1', '2'"),
+        ("<answer>1</answer><answer>2</answer>", "several answers"),
+        (r"\boxed{1}. Final answer: 2", "several answers"),
+        (r"\boxed{1} or maybe 2", "hedged"),
+        ("The answer is 1. Or 2.", "an empty answer"),
+        ("<think>it is 1</think>", "an empty answer"),
+    ],
+)
+def test_no_answer_or_several_are_unparseable(completion, reason):
+    found = verdict(completion, "1")
+    assert found.status is Status.UNPARSEABLE
+    assert reason in found.detail
+
+
+@pytest.mark.parametrize("answer", ["", "  ", None, [1], {}, True, r"\frac{1}{0}"])
+def test_references_that_cannot_be_compared(answer):
+    assert verdict(r"\boxed{1}", answer).status is Status.BAD_REFERENCE
+
+
+@pytest.mark.parametrize("answer", [42, 42.0, "42", r"\boxed{42}", "$42$", "042"])
+def test_references_may_be_numbers_or_text(answer):
+    assert verdict(r"\boxed{42}", answer).status is Status.CORRECT
+
+
+def test_thinking_text_never_counts():
+    """DIAG-23: whatever the thinking says, the verdict stays."""
+    for thoughts in ("", r"\boxed{5}", "the answer is 5", "<answer>5</answer>"):
+        right = verdict(f"<think>{thoughts}</think>\\boxed{{4}}", "4")
+        wrong = verdict(f"<think>{thoughts}</think>\\boxed{{5}}", "4")
+        assert (right.status, wrong.status) == (Status.CORRECT, Status.WRONG)
+
+
+@pytest.mark.parametrize(
+    ("question", "answer", "gold", "status"),
+    [
+        ("Compute $2+2$.", "2+2", "4", Status.WRONG),
+        ("Compute $2+2$.", "4", "4", Status.CORRECT),
+        ("Compute $2+2$.", "2 + 2", "4", Status.WRONG),
+        ("What is $3!$?", "3!", "6", Status.WRONG),
+        ("Find 10/4.", "10/4", "2.5", Status.WRONG),
+        ("Is it 1/2 or 1/3?", "1/2", "0.5", Status.CORRECT),
+        ("Is it -1/2 or 1/3?", "-1/2", "-0.5", Status.CORRECT),
+        ("Simplify $2+2$.", "2+2", "2+2", Status.CORRECT),
+        ("Factor $x^2-1$.", "(x-1)(x+1)", "(x-1)(x+1)", Status.CORRECT),
+        ("Compute $12+3$.", "5+10", "15", Status.CORRECT),
+    ],
+)
+def test_an_echo_of_the_question_is_no_answer(question, answer, gold, status):
+    """Where the reference is a number, a copied expression was not worked out."""
+    assert verdict(f"\\boxed{{{answer}}}", gold, question).status is status
+
+
+def test_equal_numbers_are_told_apart_exactly():
+    """Neighbouring 16-digit integers, and factorials that underflow any float."""
+    assert verdict(r"\boxed{9007199254740993}", "9007199254740992").score == 0.0
+    assert verdict(r"\boxed{9007199254740992.0}", "9007199254740992").score == 1.0
+    assert verdict(r"\boxed{\frac{1}{2006!}}", r"\frac{1}{2004!}").score == 0.0
+    assert verdict(r"\boxed{\frac{1}{2004!}}", r"\frac{1}{2004!}").score == 1.0
+    grown = r"\frac{2005 \cdot 2006}{2006!}"
+    assert verdict(rf"\boxed{{{grown}}}", r"\frac{1}{2004!}").score == 1.0
