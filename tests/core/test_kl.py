@@ -283,6 +283,17 @@ def test_a_coefficient_of_zero_leaves_the_policy_gradient_alone():
     np.testing.assert_array_equal(rewards, 0.0)
 
 
+def test_kl_rewards_are_constants():
+    batch = ragged()
+
+    def total(policy):
+        return kl.kl_rewards(
+            policy, jnp.array(batch.reference), jnp.array(batch.mask), beta=0.1
+        ).sum()
+
+    np.testing.assert_array_equal(jax.grad(total)(jnp.array(batch.policy)), 0.0)
+
+
 @pytest.mark.parametrize("beta", [0.01, 0.1, 1.0])
 def test_regularised_optimum_tilts_the_reference(beta):
     """KL-14: at pi* = ref exp(r/beta)/Z no gradient is left; support does not grow."""
