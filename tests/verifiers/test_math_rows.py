@@ -111,7 +111,7 @@ BOMBS = {
 @pytest.mark.parametrize("name", BOMBS)
 @pytest.mark.parametrize("gold", ["4", "x+1", "[0,1]"])
 def test_bombs_go_off_in_no_time(name, gold):
-    """2 s is what a row may take; these take 0.1 s without the type checks of a test."""
+    """A row may take 2 s; these take 0.1 s without the type checks of a test."""
     start = time.perf_counter()
     verdict = apply(math.verify, Sample("math", BOMBS[name], gold))
     assert time.perf_counter() - start < 2.0

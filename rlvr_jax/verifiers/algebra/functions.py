@@ -1,6 +1,8 @@
 """The value of a tree at a point, and how large and small the values on the way are."""
 
 import hashlib
+from collections.abc import Mapping
+from fractions import Fraction
 from typing import Any
 
 from rlvr_jax.verifiers.algebra.tree import Node, TooLarge, Undefined
@@ -38,8 +40,8 @@ _PLAIN = {
 class Functions:
     """Evaluates trees with the precision that the context is set to."""
 
-    def __init__(self, context: Any, point: dict[str, tuple[int, int]]):
-        """Of an mpmath context and the values of the variables, as fractions."""
+    def __init__(self, context: Any, point: Mapping[str, Fraction]):
+        """With an mpmath context and the values of the variables."""
         self.largest = 0
         self.smallest = 0
         """Decimal places, before and after the point, of the values met so far."""
@@ -108,8 +110,8 @@ class Functions:
             return self._mp.mpc(0, 1)
         if name not in self._point:
             raise Undefined(f"{name} has no value")
-        top, bottom = self._point[name]
-        return self._mp.mpf(top) / bottom
+        value = self._point[name]
+        return self._mp.mpf(value.numerator) / value.denominator
 
     def _plain(self, name: str, values: list[Any]) -> Any:
         if name == "log" and len(values) == 2:

@@ -23,6 +23,7 @@ import mpmath
 from rlvr_jax.verifiers.algebra import tree
 from rlvr_jax.verifiers.algebra.canonical import key
 from rlvr_jax.verifiers.algebra.functions import Functions
+from rlvr_jax.verifiers.algebra.rational import rational
 from rlvr_jax.verifiers.algebra.tree import Node, TooLarge, Undefined
 
 _FIRST_DIGITS = 30
@@ -125,8 +126,11 @@ def _context() -> Any:
 def _samples(left: Node, right: Node, precise: bool = False) -> Iterator[_Values]:
     """The values of both at up to `_POINTS` points."""
     names = sorted(tree.symbols(left) | tree.symbols(right))
+    if exact := _exact_samples(left, right, names):
+        yield from exact
+        return
     imaginary = Node("symbol", (), "i")
-    complex_allowed = any(imaginary in walk(each) for each in (left, right))
+    complex_allowed = any(imaginary in tree.walk(each) for each in (left, right))
     found = 0
     too_large: TooLarge | None = None
     for point in _points(left, right, names):
@@ -143,9 +147,27 @@ def _samples(left: Node, right: Node, precise: bool = False) -> Iterator[_Values
         raise too_large
 
 
+def _exact_samples(left: Node, right: Node, names: list[str]) -> list[_Values]:
+    """The same as fractions, where both are rational functions; else nothing."""
+    found: list[_Values] = []
+    for point in _points(left, right, names):
+        try:
+            first, second = rational(left, point), rational(right, point)
+        except Undefined:
+            continue
+        except TooLarge:
+            return []
+        if first is None or second is None:
+            return []
+        found.append(_Values(first, second, 0, _FIRST_DIGITS))
+        if len(found) == _POINTS:
+            break
+    return found
+
+
 def _values(
     nodes: tuple[Node, Node],
-    point: dict[str, Any],
+    point: dict[str, Fraction],
     complex_allowed: bool,
     precise: bool,
 ) -> _Values:
@@ -169,7 +191,7 @@ def _values(
 
 
 def _evaluated(
-    nodes: tuple[Node, Node], point: dict[str, Any], digits: int
+    nodes: tuple[Node, Node], point: dict[str, Fraction], digits: int
 ) -> Functions:
     with _context().workdps(digits):
         functions = Functions(_context(), point)
@@ -177,16 +199,7 @@ def _evaluated(
         return functions
 
 
-def walk(node: Node) -> Iterator[Node]:
-    """All nodes of a tree."""
-    stack = [node]
-    while stack:
-        each = stack.pop()
-        yield each
-        stack.extend(each.args)
-
-
-def _points(left: Node, right: Node, names: list[str]) -> Iterator[dict[str, Any]]:
+def _points(left: Node, right: Node, names: list[str]) -> Iterator[dict[str, Fraction]]:
     """Points around 1, within (0, 1), within (-1, 1) and further out, in turn."""
     if not names:
         yield {}
@@ -197,20 +210,20 @@ def _points(left: Node, right: Node, names: list[str]) -> Iterator[dict[str, Any
     ranges = ((1.0, 3.0), (0.0, 1.0), (-1.0, 1.0), (-5.0, 5.0))
     for attempt in range(_ATTEMPTS):
         low, high = ranges[attempt % len(ranges)]
-        point: dict[str, Any] = {}
+        point: dict[str, Fraction] = {}
         for name in names:
             if name in whole:
-                point[name] = (generator.randint(2, 9), 1)
+                point[name] = Fraction(generator.randint(2, 9))
             else:
                 low_, high_ = math.ceil(low * _PRIME), math.floor(high * _PRIME)
-                point[name] = (generator.randint(low_, high_) or 1, _PRIME)
+                point[name] = Fraction(generator.randint(low_, high_) or 1, _PRIME)
         yield point
 
 
 def _whole_numbers(node: Node) -> set[str]:
     """Variables that only make sense as whole numbers, as n in (-1)^n."""
     found: set[str] = set()
-    for each in walk(node):
+    for each in tree.walk(node):
         if each.op == "pow" and each.args[0].op == "neg":
             found |= tree.symbols(each.args[1])
         if each.op == "call" and each.value in ("factorial2", "gcd", "lcm"):

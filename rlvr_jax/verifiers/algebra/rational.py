@@ -5,39 +5,49 @@ Size is estimated before anything is worked out, so 9!!! costs as little as 9.
 
 import functools
 import math
+from collections.abc import Mapping
 from fractions import Fraction
 
 from rlvr_jax.verifiers.algebra import tree
 from rlvr_jax.verifiers.algebra.tree import Node, TooLarge, Undefined
 
+Point = Mapping[str, Fraction]
+_NOWHERE: Point = {}
 
-def rational(node: Node) -> Fraction | None:
+
+def rational(node: Node, point: Point = _NOWHERE) -> Fraction | None:
     """The value of a tree, or None if it is no rational number as far as is seen.
 
     Sees through + - * / powers, roots that come out, factorials, binomials, floors.
     That sin(pi/6) is 1/2 is left to `numeric`.
 
+    Args:
+      node: the tree.
+      point: values of its variables; without one, a variable has no value.
+
     Raises:
       tree.TooLarge: the exact value has too many digits.
       tree.Undefined: a division by zero, or the like.
     """
-    value = _value(node)
+    value = _value(node, point)
     if value is not None and tree.bits(value) > tree.MAX_BITS:
         raise TooLarge("a number of too many digits")
     return value
 
 
-def _value(node: Node) -> Fraction | None:
+def _value(node: Node, point: Point) -> Fraction | None:
     op, args = node.op, node.args
     if op == "number":
         return node.value
-    if op in ("symbol", "text", "base", "set", "seq", "list"):
+    if op == "symbol":
+        return point.get(node.value)
+    if op in ("text", "base", "set", "seq", "list"):
         return None
     if op == "pow":
-        return _power(args[0], args[1])
+        return _power(args[0], args[1], point)
     values = []
     for each in args:
-        value = rational(each)
+        value = rational(each, point)
         if value is None:
             return None
         values.append(value)
@@ -66,9 +76,9 @@ def _times(left: Fraction, right: Fraction) -> Fraction:
     return left * right
 
 
-def _power(base_node: Node, exponent_node: Node) -> Fraction | None:
-    exponent = rational(exponent_node)
-    base = rational(base_node)
+def _power(base_node: Node, exponent_node: Node, point: Point) -> Fraction | None:
+    exponent = rational(exponent_node, point)
+    base = rational(base_node, point)
     if base is None or exponent is None:
         return None
     if exponent.denominator == 1:

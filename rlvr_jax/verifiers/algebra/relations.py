@@ -7,6 +7,9 @@ from rlvr_jax.verifiers.algebra.scalars import same_scalar
 from rlvr_jax.verifiers.algebra.tree import Node, Undefined
 
 _INEQUALITIES = frozenset(["<", ">", "<=", ">="])
+_STRUCTURES = frozenset(
+    "seq set list matrix text ratio unit base cup cap setminus".split()
+)
 
 
 def same_relation(gold: Node, answer: Node) -> bool | None:
@@ -34,19 +37,7 @@ def same_relation(gold: Node, answer: Node) -> bool | None:
 
 
 def _has_structure(node: Node) -> bool:
-    ops = {
-        "seq",
-        "set",
-        "list",
-        "matrix",
-        "text",
-        "ratio",
-        "unit",
-        "base",
-        "cup",
-        "cap",
-    }
-    return tree.contains(node, ops)
+    return tree.contains(node, _STRUCTURES)
 
 
 def _is_dependent(element: Element) -> bool:

@@ -20,6 +20,7 @@ A node's `op` says what it is:
 """
 
 import math
+from collections.abc import Iterator, Set
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -67,27 +68,25 @@ def negative(node: Node) -> Node:
     return Node("neg", (node,))
 
 
+def walk(node: Node) -> Iterator[Node]:
+    """All nodes of a tree."""
+    stack = [node]
+    while stack:
+        each = stack.pop()
+        yield each
+        stack.extend(each.args)
+
+
 def symbols(node: Node) -> set[str]:
     """The names of the variables in a tree."""
-    found: set[str] = set()
-    stack = [node]
-    while stack:
-        each = stack.pop()
-        if each.op == "symbol" and each.value not in ("pi", "e", "i", "inf"):
-            found.add(each.value)
-        stack.extend(each.args)
-    return found
+    constants = ("pi", "e", "i", "inf")
+    names = {each.value for each in walk(node) if each.op == "symbol"}
+    return names.difference(constants)
 
 
-def contains(node: Node, ops: frozenset[str] | set[str]) -> bool:
+def contains(node: Node, ops: Set[str]) -> bool:
     """Whether any node of the tree is one of these."""
-    stack = [node]
-    while stack:
-        each = stack.pop()
-        if each.op in ops:
-            return True
-        stack.extend(each.args)
-    return False
+    return any(each.op in ops for each in walk(node))
 
 
 def bits(value: Fraction) -> int:

@@ -45,6 +45,7 @@ def test_percent(gold, answer, expected):
         (r"\sqrt{2}", "1.4142", False),
         (r"-\sqrt{2}", "-1.41421", True),
         (r"\frac12", "0.5000001", False),
+        (r"\frac{1234567}{10000000}", "0.123457", False),
         (r"\frac12", "0.49999999", False),
         ("1", "0.99999999", False),
         ("10000", "9999.857142857143", False),
