@@ -16,6 +16,9 @@ OPTIONS = list(
 # Uneven groups (6, 3, 2, 1 rows), scattered; ids need not start at 0 or be dense.
 GROUP_ID = np.array([3, 0, 3, 7, 3, 0, 3, 7, 0, 3, 5, 3], np.int32)
 ROW_MASK = np.array([1, 1, 1, 1, 0, 1, 1, 1, 1, 1, 1, 1], bool)
+jit_group_advantages = jax.jit(
+    group_advantages, static_argnames=("baseline", "scale", "ddof", "epsilon")
+)
 
 
 def loop(rewards, group_id, baseline, scale, ddof, epsilon=1e-6, row_mask=None):
@@ -95,7 +98,7 @@ def test_equals_the_loop(row_mask, variant):
 def test_one_right_of_eight(right, of, ddof, expected):
     """PG-07, PG-08, PG-16: figures of FORMULAS F-01, recomputed in the comments."""
     rewards = binary(right, of)
-    found = group_advantages(
+    found = jit_group_advantages(
         rewards, jnp.zeros(of, int), ddof=ddof, epsilon=0.0 if ddof else 1e-9
     )
     np.testing.assert_allclose(
@@ -106,7 +109,7 @@ def test_one_right_of_eight(right, of, ddof, expected):
 def test_the_default_epsilon_costs_the_fifth_digit():
     """PG-07: .875 / (.330719 + 1e-6) = 2.645743, where sqrt(7) = 2.645751."""
     with jax.enable_x64(True):
-        found = group_advantages(jnp.float64(binary(1, 8)), jnp.zeros(8, int))
+        found = jit_group_advantages(jnp.float64(binary(1, 8)), jnp.zeros(8, int))
     np.testing.assert_allclose(found[:2], [2.645743, -0.377963], atol=5e-7)
 
 
@@ -121,7 +124,7 @@ def test_equal_rewards_give_exactly_zero(dtype, baseline, scale):
     groups = [np.full(size, reward) for reward, size in pairs]
     group_id = np.repeat(np.arange(len(groups)), [len(group) for group in groups])
     with jax.enable_x64(dtype == jnp.float64):
-        found = group_advantages(
+        found = jit_group_advantages(
             jnp.asarray(np.concatenate(groups), dtype),
             jnp.asarray(group_id),
             baseline=baseline,
@@ -135,10 +138,10 @@ def test_equal_rewards_give_exactly_zero(dtype, baseline, scale):
 def test_unanimous_groups_beside_a_mixed_one():
     """PG-18: the silent groups get 0, the mixed one what it would get alone."""
     rewards, prompt = in_groups([[0.7] * 4, [1, 0, 0, 1], [0, 0, 0, 0]], 4)
-    found = group_advantages(rewards, prompt)
+    found = jit_group_advantages(rewards, prompt)
     np.testing.assert_array_equal(found[:4], 0)
     np.testing.assert_array_equal(found[8:], 0)
-    alone = group_advantages(rewards[4:8], jnp.zeros(4, int))
+    alone = jit_group_advantages(rewards[4:8], jnp.zeros(4, int))
     np.testing.assert_allclose(found[4:8], alone, rtol=1e-6)
 
 
@@ -149,13 +152,13 @@ def test_masking_rows_equals_dropping_them(baseline, scale):
     rewards = rewards_of(5).astype(np.float32)
     kept = (GROUP_ID != 7) & ROW_MASK
     options = dict(baseline=baseline, scale=scale, ddof=1)
-    masked = group_advantages(
+    masked = jit_group_advantages(
         jnp.asarray(np.where(kept, rewards, np.nan)),
         jnp.asarray(GROUP_ID),
         row_mask=jnp.asarray(kept),
         **options,
     )
-    dropped = group_advantages(
+    dropped = jit_group_advantages(
         jnp.asarray(rewards[kept]), jnp.asarray(GROUP_ID[kept]), **options
     )
     np.testing.assert_allclose(masked[kept], dropped, rtol=1e-5)
@@ -169,22 +172,24 @@ def test_permuting_rows_permutes_advantages(baseline, scale):
     rewards, order = rewards_of(1), np.random.default_rng(2).permutation(12)
     relabel = np.random.default_rng(3).permutation(12)
     options = dict(baseline=baseline, scale=scale)
-    straight = group_advantages(jnp.asarray(rewards), jnp.asarray(GROUP_ID), **options)
-    shuffled = group_advantages(
+    straight = jit_group_advantages(
+        jnp.asarray(rewards), jnp.asarray(GROUP_ID), **options
+    )
+    shuffled = jit_group_advantages(
         jnp.asarray(rewards[order]), jnp.asarray(relabel[GROUP_ID[order]]), **options
     )
     np.testing.assert_allclose(shuffled, straight[order], rtol=1e-5, atol=1e-7)
 
 
 def test_advantages_of_a_group_sum_to_zero():
-    found = group_advantages(jnp.asarray(rewards_of(4)), jnp.asarray(GROUP_ID))
+    found = jit_group_advantages(jnp.asarray(rewards_of(4)), jnp.asarray(GROUP_ID))
     sums = jax.ops.segment_sum(found, jnp.asarray(GROUP_ID), num_segments=12)
     np.testing.assert_allclose(sums, 0, atol=1e-5)
 
 
 @pytest.mark.parametrize("scale", ["group", "batch", "none"])
 def test_everything_masked_gives_zero(scale):
-    found = group_advantages(
+    found = jit_group_advantages(
         jnp.arange(4.0), jnp.zeros(4, int), scale=scale, row_mask=jnp.zeros(4, bool)
     )
     np.testing.assert_array_equal(found, 0)
@@ -193,7 +198,7 @@ def test_everything_masked_gives_zero(scale):
 @pytest.mark.parametrize("scale", ["group", "batch", "none"])
 def test_no_gradient_reaches_the_rewards(scale):
     def total(rewards):
-        found = group_advantages(rewards, jnp.zeros(4, int), scale=scale)
+        found = jit_group_advantages(rewards, jnp.zeros(4, int), scale=scale)
         return jnp.sum(found**2)
 
     gradient = jax.grad(total)(jnp.array([0.1, 0.7, 0.7, 0.2]))
@@ -202,7 +207,7 @@ def test_no_gradient_reaches_the_rewards(scale):
 
 @pytest.mark.parametrize("dtype", [jnp.int32, jnp.bool_, jnp.bfloat16, jnp.float16])
 def test_short_types_are_widened_to_float32(dtype):
-    found = group_advantages(jnp.array([1, 0, 0, 1], dtype), jnp.zeros(4, int))
+    found = jit_group_advantages(jnp.array([1, 0, 0, 1], dtype), jnp.zeros(4, int))
     assert found.dtype == jnp.float32
     np.testing.assert_allclose(found, [1, -1, -1, 1], rtol=1e-5)
 

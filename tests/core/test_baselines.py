@@ -19,6 +19,12 @@ from tests.core.test_advantages import GROUP_ID, ROW_MASK, rewards_of
 from tests.core.variants import VARIANTS, run
 
 LENGTHS = np.array([3, 9, 1, 4, 7, 2, 8, 5, 6, 10, 11, 0], np.int32)
+jit_weighted_mean_advantages = jax.jit(weighted_mean_advantages)
+jit_gpg_advantages = jax.jit(gpg_advantages)
+jit_running_mean_advantages = jax.jit(
+    running_mean_advantages, static_argnames=("default",)
+)
+jit_best_of_group_advantages = jax.jit(best_of_group_advantages)
 
 
 def members(i, kept):
@@ -107,12 +113,12 @@ def test_no_gradient_reaches_the_rewards(ours):
 
 def test_opo_with_equal_lengths_is_the_group_mean():
     rewards, group_id = jnp.array([1.0, 0, 0, 0]), jnp.zeros(4, int)
-    found = weighted_mean_advantages(rewards, group_id, jnp.full(4, 17))
+    found = jit_weighted_mean_advantages(rewards, group_id, jnp.full(4, 17))
     np.testing.assert_allclose(found, [0.75, -0.25, -0.25, -0.25])
 
 
 def test_opo_makes_length_weighted_advantages_sum_to_zero():
-    found = weighted_mean_advantages(
+    found = jit_weighted_mean_advantages(
         jnp.asarray(rewards_of(1)), jnp.asarray(GROUP_ID), jnp.asarray(LENGTHS)
     )
     sums = jax.ops.segment_sum(found * LENGTHS, jnp.asarray(GROUP_ID), num_segments=12)
@@ -120,7 +126,7 @@ def test_opo_makes_length_weighted_advantages_sum_to_zero():
 
 
 def test_groups_without_weight_give_zero():
-    found = weighted_mean_advantages(
+    found = jit_weighted_mean_advantages(
         jnp.array([1.0, 0.0]), jnp.zeros(2, int), jnp.zeros(2)
     )
     np.testing.assert_array_equal(found, 0)
@@ -144,7 +150,7 @@ def test_gradient_norm_weights_give_the_least_variance():
 
     weights = probs * (scores**2).sum(1)
     with jax.enable_x64(True):
-        best = weighted_mean_advantages(
+        best = jit_weighted_mean_advantages(
             jnp.asarray(rewards), jnp.zeros(4, int), jnp.asarray(weights)
         )
     least = trace_variance(np.asarray(best))
@@ -157,14 +163,14 @@ def test_gpg_scale_makes_up_for_silent_groups():
     """2 of 8 rows live: factor 4. Centred +-.5 become +-2."""
     rewards, group_id = jnp.array([1.0, 0, 1, 1, 0, 0, 1, 1]), jnp.arange(8) // 2
     np.testing.assert_array_equal(
-        gpg_advantages(rewards, group_id), [2, -2, 0, 0, 0, 0, 0, 0]
+        jit_gpg_advantages(rewards, group_id), [2, -2, 0, 0, 0, 0, 0, 0]
     )
 
 
 def test_ties_at_the_top_give_nothing():
     rewards = jnp.array([1.0, 1.0, 0.0])
     np.testing.assert_array_equal(
-        best_of_group_advantages(rewards, jnp.zeros(3, int)), 0
+        jit_best_of_group_advantages(rewards, jnp.zeros(3, int)), 0
     )
 
 
@@ -176,7 +182,7 @@ def test_remax_is_the_difference():
 def test_running_mean_reads_only_what_was_seen():
     history = jnp.array([[1.0, 0.0, jnp.nan], [1.0, 1.0, 0.0], [9.0, 9.0, 9.0]])
     seen = jnp.array([[1, 1, 0], [1, 1, 1], [0, 0, 0]])
-    found = running_mean_advantages(jnp.ones(3), history, seen, default=0.25)
+    found = jit_running_mean_advantages(jnp.ones(3), history, seen, default=0.25)
     # 1 - 1/2, 1 - 2/3, and a new prompt: 1 - the default.
     np.testing.assert_allclose(found, [0.5, 1 / 3, 0.75], rtol=1e-6)
 
@@ -187,7 +193,7 @@ def test_history_forgets_beyond_its_window():
     for step in range(11):
         history, seen = push_rewards(history, seen, jnp.array([float(step)]))
     np.testing.assert_array_equal(history[0], np.arange(10, 2, -1))
-    found = running_mean_advantages(jnp.array([11.0]), history, seen)
+    found = jit_running_mean_advantages(jnp.array([11.0]), history, seen)
     np.testing.assert_allclose(found, [11 - 6.5])
 
 
@@ -201,7 +207,7 @@ def test_running_mean_adds_no_bias():
     for *past, now in itertools.product([0.0, 1.0], repeat=4):
         outcomes = np.array([*past, now])
         chance = np.prod(np.where(outcomes, p, 1 - p))
-        advantage = running_mean_advantages(
+        advantage = jit_running_mean_advantages(
             jnp.array([now]), jnp.array([past]), jnp.ones((1, 3))
         )
         score = (1 - p) if now else -p

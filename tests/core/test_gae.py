@@ -13,6 +13,8 @@ from tests.core.variants import VARIANTS, run
 ENDS = np.zeros(MASK.shape, bool)
 ENDS[0, 1] = ENDS[1, 3] = ENDS[4, 3] = True  # the last at a masked position
 FINAL = np.array([0.3, -0.5, 0.7, 0.2, 0.0])
+jit_gae = jax.jit(gae, static_argnames=("gamma", "lam"))
+jit_value_targets = jax.jit(value_targets, static_argnames=("lam",))
 
 
 def loop(rewards, values, mask, gamma, lam, final=None, ends=None):
@@ -77,7 +79,7 @@ def test_monte_carlo_at_lambda_one():
     """PG-23: gamma = lam = 1 and one terminal reward R: A_t = R - V_t exactly."""
     mask, values = jnp.asarray(MASK), jnp.asarray(random(*MASK.shape), jnp.float32)
     outcome = jnp.array([1.0, 0.0, 1.0, 1.0, 0.0])
-    found = gae(token_rewards(outcome, mask), values, mask, lam=1.0)
+    found = jit_gae(token_rewards(outcome, mask), values, mask, lam=1.0)
     expected = np.where(MASK, outcome[:, None] - values, 0)
     np.testing.assert_allclose(found, expected, atol=1e-5)
 
@@ -86,7 +88,7 @@ def test_one_step_error_at_lambda_zero():
     """PG-23: lam = 0: A_t = r_t + gamma V_{t+1} - V_t."""
     values = jnp.array([[0.5, 0.25, 1.0]])
     rewards = jnp.array([[0.0, 0.0, 2.0]])
-    found = gae(rewards, values, jnp.ones((1, 3)), gamma=0.5, lam=0.0)
+    found = jit_gae(rewards, values, jnp.ones((1, 3)), gamma=0.5, lam=0.0)
     # 0.5 * 0.25 - 0.5; 0.5 * 1 - 0.25; 2 - 1
     np.testing.assert_allclose(found, [[-0.375, 0.25, 1.0]])
 
@@ -100,7 +102,7 @@ def test_a_bridge_counts_one_lambda(observations):
     mask = jnp.array([[1, 1] + [0] * observations + [1]])
     rewards = token_rewards(jnp.array([2.0]), mask)
     values = jnp.where(mask, 0.0, 1e9)  # what stands at observations is not read
-    found = gae(rewards, values, mask, lam=0.8)
+    found = jit_gae(rewards, values, mask, lam=0.8)
     np.testing.assert_allclose(
         found[0, [0, 1, -1]], [2 * 0.64, 2 * 0.8, 2.0], rtol=1e-6
     )
@@ -109,8 +111,8 @@ def test_a_bridge_counts_one_lambda(observations):
 def test_masked_values_and_rewards_are_not_read():
     mask = jnp.asarray(MASK)
     values, rewards = jnp.asarray(random(5, 7)), jnp.asarray(random(7, 5).T)
-    clean = gae(rewards, values, mask)
-    spoiled = gae(
+    clean = jit_gae(rewards, values, mask)
+    spoiled = jit_gae(
         jnp.where(mask, rewards, jnp.nan), jnp.where(mask, values, jnp.nan), mask
     )
     np.testing.assert_array_equal(spoiled, clean)
@@ -120,9 +122,9 @@ def test_masked_values_and_rewards_are_not_read():
 def test_packed_episodes_equal_separate_rows():
     """Two completions in one row, cut by `episode_ends`, as in two rows."""
     rewards, values = jnp.asarray(random(2, 3)), jnp.asarray(random(3, 2).T)
-    apart = gae(rewards, values, jnp.ones((2, 3)), gamma=0.9)
+    apart = jit_gae(rewards, values, jnp.ones((2, 3)), gamma=0.9)
     ends = jnp.array([[False, False, True, False, False, False]])
-    packed = gae(
+    packed = jit_gae(
         rewards.reshape(1, 6),
         values.reshape(1, 6),
         jnp.ones((1, 6)),
@@ -136,9 +138,9 @@ def test_a_cut_completion_bootstraps():
     """V = 0.5 everywhere, no reward: cut at the limit nothing is lost (A = 0)."""
     values, mask = jnp.full((1, 3), 0.5), jnp.array([[1, 1, 0]])
     nothing = jnp.zeros((1, 3))
-    cut = gae(nothing, values, mask, lam=1.0, final_values=jnp.array([0.5]))
+    cut = jit_gae(nothing, values, mask, lam=1.0, final_values=jnp.array([0.5]))
     np.testing.assert_array_equal(cut, 0)
-    ended = gae(nothing, values, mask, lam=1.0)
+    ended = jit_gae(nothing, values, mask, lam=1.0)
     np.testing.assert_array_equal(ended, [[-0.5, -0.5, 0]])
 
 
@@ -147,7 +149,7 @@ def test_a_biased_critic_shifts_advantages_by_its_bias():
     mask = jnp.asarray(MASK)
     rewards = token_rewards(jnp.arange(5.0), mask)
     values = jnp.asarray(random(5, 7), jnp.float32)
-    shift = gae(rewards, values + 0.25, mask, lam=1.0) - gae(
+    shift = jit_gae(rewards, values + 0.25, mask, lam=1.0) - jit_gae(
         rewards, values, mask, lam=1.0
     )
     np.testing.assert_allclose(shift, np.where(MASK, -0.25, 0), atol=1e-5)
@@ -161,7 +163,7 @@ def test_true_values_give_the_centred_reward():
     """
     outcome = jnp.array([1.0, 0.0, 0.0, 0.0])
     mask = jnp.ones((4, 3))
-    found = gae(token_rewards(outcome, mask), jnp.full((4, 3), 0.25), mask, lam=1.0)
+    found = jit_gae(token_rewards(outcome, mask), jnp.full((4, 3), 0.25), mask, lam=1.0)
     np.testing.assert_allclose(
         found, np.repeat([[0.75], [-0.25], [-0.25], [-0.25]], 3, 1)
     )
@@ -175,9 +177,9 @@ def test_a_critic_blames_a_wrong_step_that_is_recovered():
     """
     values = jnp.array([[0.5, 0.1, 0.9]])
     rewards = jnp.array([[0.0, 0.0, 1.0]])
-    found = gae(rewards, values, jnp.ones((1, 3)), lam=0.0)
+    found = jit_gae(rewards, values, jnp.ones((1, 3)), lam=0.0)
     np.testing.assert_allclose(found, [[-0.4, 0.8, 0.1]], rtol=1e-6)
-    group = gae(rewards, jnp.full((1, 3), 0.5), jnp.ones((1, 3)), lam=1.0)
+    group = jit_gae(rewards, jnp.full((1, 3), 0.5), jnp.ones((1, 3)), lam=1.0)
     np.testing.assert_array_equal(group, 0.5)
 
 
@@ -189,8 +191,8 @@ def test_targets_decouple_from_the_policy():
     mask = jnp.ones((1, 100))
     rewards = token_rewards(jnp.array([1.0]), mask)
     values = jnp.asarray(random(1, 100), jnp.float32)
-    np.testing.assert_allclose(value_targets(rewards, values, mask), 1, atol=1e-5)
-    found = gae(rewards, jnp.zeros((1, 100)), mask, lam=0.95)
+    np.testing.assert_allclose(jit_value_targets(rewards, values, mask), 1, atol=1e-5)
+    found = jit_gae(rewards, jnp.zeros((1, 100)), mask, lam=0.95)
     np.testing.assert_allclose(found[0], 0.95 ** np.arange(99, -1, -1), rtol=1e-4)
     # VAPO's "about 0.006" for 100 further tokens.
     assert f"{0.95**100:.5f}" == "0.00592"
@@ -200,8 +202,8 @@ def test_targets_decouple_from_the_policy():
 def test_targets_are_advantages_plus_values(lam):
     mask = jnp.asarray(MASK)
     rewards, values = jnp.asarray(random(5, 7)), jnp.asarray(random(7, 5).T)
-    expected = np.where(MASK, gae(rewards, values, mask, lam=lam) + values, 0)
-    found = value_targets(rewards, values, mask, lam=lam)
+    expected = np.where(MASK, jit_gae(rewards, values, mask, lam=lam) + values, 0)
+    found = jit_value_targets(rewards, values, mask, lam=lam)
     np.testing.assert_allclose(found, expected, atol=1e-6)
 
 
@@ -235,6 +237,6 @@ def test_weights_of_a_td_error_sum_to_a_share_of_the_length():
 
 def test_no_gradient_reaches_the_critic():
     def total(values):
-        return jnp.sum(gae(jnp.ones((1, 3)), values, jnp.ones((1, 3))) ** 2)
+        return jnp.sum(jit_gae(jnp.ones((1, 3)), values, jnp.ones((1, 3))) ** 2)
 
     np.testing.assert_array_equal(jax.grad(total)(jnp.ones((1, 3))), 0)

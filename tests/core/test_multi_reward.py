@@ -14,6 +14,8 @@ from tests.core.variants import VARIANTS, run
 WEIGHTS = np.array([1.0, 0.5, -0.25])
 APPLIES = np.random.default_rng(9).uniform(size=(12, 3)) < 0.8
 APPLIES[4] = False
+jit_gdpo_advantages = jax.jit(gdpo_advantages, static_argnames=("epsilon",))
+jit_group_advantages = jax.jit(group_advantages, static_argnames=("epsilon",))
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
@@ -44,17 +46,19 @@ def test_a_reward_that_varies_little_is_still_heard():
     """(1, 0) and (0, .1): summed, 1 beats .1; per reward they cancel, +1 - 1 = 0."""
     rewards, group_id = jnp.array([[1.0, 0.0], [0.0, 0.1]]), jnp.zeros(2, int)
     weights = jnp.ones(2)
-    first = group_advantages(summed_rewards(rewards, weights), group_id, epsilon=0.0)
+    first = jit_group_advantages(
+        summed_rewards(rewards, weights), group_id, epsilon=0.0
+    )
     np.testing.assert_allclose(first, [1, -1], rtol=1e-6)
-    apart = gdpo_advantages(rewards, group_id, weights, epsilon=0.0)
+    apart = jit_gdpo_advantages(rewards, group_id, weights, epsilon=0.0)
     np.testing.assert_allclose(apart, [0, 0], atol=1e-6)
 
 
 def test_one_reward_is_grpo():
     rewards = jnp.array([1.0, 0.0, 0.0, 0.5])
-    found = gdpo_advantages(rewards[:, None], jnp.zeros(4, int), jnp.ones(1))
+    found = jit_gdpo_advantages(rewards[:, None], jnp.zeros(4, int), jnp.ones(1))
     np.testing.assert_allclose(
-        found, group_advantages(rewards, jnp.zeros(4, int)), rtol=1e-6
+        found, jit_group_advantages(rewards, jnp.zeros(4, int)), rtol=1e-6
     )
 
 
@@ -63,7 +67,7 @@ def test_nan_where_a_reward_does_not_apply_is_not_read():
     applies = ~jnp.isnan(rewards)
     found = summed_rewards(rewards, jnp.array([1.0, 0.5]), applies=applies)
     np.testing.assert_array_equal(found, [1.0, 4.0, 0.0])
-    advantages = gdpo_advantages(
+    advantages = jit_gdpo_advantages(
         rewards, jnp.zeros(3, int), jnp.ones(2), applies=applies
     )
     # Reward 0 is compared on rows 0 and 1; reward 1 applies to one row alone.
@@ -72,7 +76,7 @@ def test_nan_where_a_reward_does_not_apply_is_not_read():
 
 def test_no_gradient_reaches_the_rewards():
     def total(rewards):
-        found = gdpo_advantages(rewards, jnp.zeros(2, int), jnp.ones(2))
+        found = jit_gdpo_advantages(rewards, jnp.zeros(2, int), jnp.ones(2))
         return jnp.sum(found**2) + jnp.sum(summed_rewards(rewards, jnp.ones(2)) ** 2)
 
     gradient = jax.grad(total)(jnp.array([[1.0, 0.0], [0.0, 2.0]]))

@@ -19,6 +19,9 @@ from tests.core.variants import run
 
 LOGITS = np.array([0.3, -0.8, 0.5])
 REWARDS = np.array([1.0, 0.0, 0.4])
+jit_group_advantages = jax.jit(
+    group_advantages, static_argnames=("baseline", "scale", "epsilon")
+)
 
 
 def softmax(logits):
@@ -41,7 +44,7 @@ def expected_update(probs, rewards, size, **options):
     chances = np.prod(probs[groups], axis=1)
     advantages = run(
         "vmap",
-        lambda r: group_advantages(r, jnp.zeros(size, jnp.int32), **options),
+        lambda r: jit_group_advantages(r, jnp.zeros(size, jnp.int32), **options),
         rewards[groups],
     )
     updates = np.einsum("ng,ngd->nd", advantages, scores(probs)[groups]) / size
@@ -78,7 +81,7 @@ def test_without_a_baseline_all_right_still_moves():
     sample = np.array([0, 0, 2, 1])
     step = scores(probs)[sample].mean(0)
     assert np.linalg.norm(step) > 0.1
-    found = group_advantages(jnp.ones(4), jnp.zeros(4, int), scale="none")
+    found = jit_group_advantages(jnp.ones(4), jnp.zeros(4, int), scale="none")
     np.testing.assert_array_equal(found, 0)
 
 
@@ -187,7 +190,7 @@ def test_grpo_ascends_twice_arcsin_sqrt_p(p, expected):
     likely = chances > 1e-12
     rewards = np.arange(size) < counts[likely, None]
     zeros = jnp.zeros(size, jnp.int32)
-    advantages = run("vmap", lambda r: group_advantages(r, zeros), rewards)
+    advantages = run("vmap", lambda r: jit_group_advantages(r, zeros), rewards)
     updates = (advantages * np.where(rewards, 1 - p, -p)).mean(1)
     found = chances[likely] @ updates / (p * (1 - p))
     np.testing.assert_allclose(found, expected, rtol=0.01)
@@ -201,7 +204,9 @@ def test_binary_closed_forms(right):
     p = right / 8
     rewards = np.arange(8) < right
     zeros = jnp.zeros(8, jnp.int32)
-    found = run("jit", lambda r: group_advantages(r, zeros, epsilon=0.0), rewards[None])
+    found = run(
+        "jit", lambda r: jit_group_advantages(r, zeros, epsilon=0.0), rewards[None]
+    )
     up, down = found[0, 0], found[0, -1]
     np.testing.assert_allclose(up, math.sqrt((1 - p) / p), rtol=1e-6)
     np.testing.assert_allclose(down, -math.sqrt(p / (1 - p)), rtol=1e-6)
@@ -229,7 +234,7 @@ def test_signal_per_prompt_by_difficulty(options, sums):
     zeros = jnp.zeros(8, jnp.int32)
     rewards = (np.arange(8) < np.arange(9)[:, None]).astype(float)
     found = np.abs(
-        run("vmap", lambda r: group_advantages(r, zeros, **options), rewards)
+        run("vmap", lambda r: jit_group_advantages(r, zeros, **options), rewards)
     ).sum(1)
     np.testing.assert_allclose(found[1:5], sums, atol=5e-5)
     np.testing.assert_allclose(found, found[::-1], atol=1e-6)
@@ -242,8 +247,8 @@ def test_difficulty_bias_of_the_std():
     rewards = (np.arange(8) < np.array([[4], [1]])).astype(float)
 
     def factor(r):
-        scaled = group_advantages(r, zeros, epsilon=0.0)
-        return scaled / group_advantages(r, zeros, scale="none")
+        scaled = jit_group_advantages(r, zeros, epsilon=0.0)
+        return scaled / jit_group_advantages(r, zeros, scale="none")
 
     found = run("vmap", factor, rewards)
     np.testing.assert_allclose(found[0], 2.0, rtol=1e-6)
@@ -257,14 +262,14 @@ def test_share_of_groups_without_signal(p, wasted):
     groups = np.array(list(itertools.product([0.0, 1.0], repeat=8)))
     chances = np.prod(np.where(groups, p, 1 - p), axis=1)
     zeros = jnp.zeros(8, jnp.int32)
-    advantages = run("vmap", lambda r: group_advantages(r, zeros), groups)
+    advantages = run("vmap", lambda r: jit_group_advantages(r, zeros), groups)
     silent = (advantages == 0).all(1)
     np.testing.assert_allclose(chances[silent].sum(), wasted, atol=5e-5)
 
 
 def test_silent_groups_have_no_gradient_but_that_of_the_kl():
     """PG-18: sixteen right answers: exactly 0 at beta 0, beta grad k3 otherwise."""
-    advantages = group_advantages(jnp.full(16, 0.7), jnp.zeros(16, int))
+    advantages = jit_group_advantages(jnp.full(16, 0.7), jnp.zeros(16, int))
     logprobs, reference = jnp.full((16, 4), -1.5), jnp.full((16, 4), -1.0)
 
     def loss(x, beta):
@@ -281,7 +286,7 @@ def test_batch_scale_pools_the_centred_rewards():
     """PG-22: 1 of 8 and 4 of 8: std sqrt((7/64 + 1/4) / 2) = .423896."""
     rewards = jnp.concatenate([jnp.arange(8) < 1, jnp.arange(8) < 4])
     prompt = jnp.repeat(jnp.arange(2), 8)
-    found = group_advantages(rewards, prompt, scale="batch", epsilon=0.0)
+    found = jit_group_advantages(rewards, prompt, scale="batch", epsilon=0.0)
     np.testing.assert_allclose(found[0], 0.875 / 0.423896, rtol=1e-5)
     np.testing.assert_allclose(found[8], 0.5 / 0.423896, rtol=1e-5)
 
@@ -293,12 +298,12 @@ def test_normalising_within_minibatches():
     """
     rewards = jnp.concatenate([jnp.arange(8) < 1, jnp.arange(8) < 4])
     prompt = jnp.repeat(jnp.arange(2), 8)
-    centred = group_advantages(rewards, prompt, scale="none")
-    found = group_advantages(centred, prompt, epsilon=0.0)
+    centred = jit_group_advantages(rewards, prompt, scale="none")
+    found = jit_group_advantages(centred, prompt, epsilon=0.0)
     np.testing.assert_allclose(found[0], 0.875 / 0.330719, rtol=1e-5)
     np.testing.assert_allclose(found[8], 1.0, rtol=1e-6)
-    both = group_advantages(centred, jnp.zeros(16, int), epsilon=0.0)
-    expected = group_advantages(rewards, prompt, scale="batch", epsilon=0.0)
+    both = jit_group_advantages(centred, jnp.zeros(16, int), epsilon=0.0)
+    expected = jit_group_advantages(rewards, prompt, scale="batch", epsilon=0.0)
     np.testing.assert_allclose(both, expected, atol=1e-6)
 
 

@@ -20,6 +20,7 @@ MASK = np.array(
     ],
     np.int32,
 )
+jit_rewards_to_go = jax.jit(rewards_to_go, static_argnames=("gamma",))
 
 
 def random(*shape):
@@ -66,8 +67,10 @@ def test_observations_take_no_time():
     """A row with observation tokens has the returns of the row without them."""
     rewards = jnp.array([[0.0, 5.0, 5.0, 0.0, 1.0]])
     mask = jnp.array([[1, 0, 0, 1, 1]])
-    with_holes = rewards_to_go(rewards, mask, gamma=0.5)
-    without = rewards_to_go(jnp.array([[0.0, 0.0, 1.0]]), jnp.ones((1, 3)), gamma=0.5)
+    with_holes = jit_rewards_to_go(rewards, mask, gamma=0.5)
+    without = jit_rewards_to_go(
+        jnp.array([[0.0, 0.0, 1.0]]), jnp.ones((1, 3)), gamma=0.5
+    )
     np.testing.assert_array_equal(with_holes[:, mask[0] == 1], without)
 
 
@@ -75,7 +78,7 @@ def test_padding_changes_nothing_even_if_it_is_nan():
     rewards, mask = jnp.array([[1.0, 2.0]]), jnp.array([[1, 1]])
     padded = jnp.concatenate([rewards, jnp.full((1, 3), jnp.nan)], axis=1)
     longer = jnp.pad(mask, ((0, 0), (0, 3)))
-    found = rewards_to_go(padded, longer, gamma=0.5)
+    found = jit_rewards_to_go(padded, longer, gamma=0.5)
     np.testing.assert_array_equal(found, [[2.0, 2.0, 0, 0, 0]])
 
 
@@ -99,13 +102,13 @@ def test_kl_is_charged_per_kept_token():
         policy, policy - 2, mask, beta=0.1
     )
     np.testing.assert_allclose(rewards, [[-0.2, -0.2, 0, 0.8]], rtol=1e-6)
-    returns = rewards_to_go(rewards, mask)
+    returns = jit_rewards_to_go(rewards, mask)
     np.testing.assert_allclose(returns, [[0.4, 0.6, 0, 0.8]], rtol=1e-6)
 
 
 def test_no_gradient_reaches_the_rewards():
     def total(rewards):
         tokens = token_rewards(rewards, jnp.ones((1, 3)))
-        return jnp.sum(rewards_to_go(tokens, jnp.ones((1, 3))) ** 2)
+        return jnp.sum(jit_rewards_to_go(tokens, jnp.ones((1, 3))) ** 2)
 
     np.testing.assert_array_equal(jax.grad(total)(jnp.ones(1)), 0)

@@ -15,6 +15,9 @@ from rlvr_jax.core.whitening import (
 from tests.core.test_returns import MASK, random
 from tests.core.variants import VARIANTS, run
 
+jit_reinforce_pp_baseline_advantages = jax.jit(reinforce_pp_baseline_advantages)
+jit_whiten = jax.jit(whiten, static_argnames=("ddof",))
+
 
 def loop(values, mask, ddof):
     kept = [values[i, t] for i, t in zip(*np.nonzero(mask), strict=True)]
@@ -35,7 +38,7 @@ def test_mean_is_zero_and_variance_one():
     """PG-21: over kept tokens, also of values far from 0."""
     kept = MASK > 0
     values = 100 + random(1, *MASK.shape)
-    white = run("jit", lambda v: whiten(v, jnp.asarray(MASK)), values)[0]
+    white = run("jit", lambda v: jit_whiten(v, jnp.asarray(MASK)), values)[0]
     np.testing.assert_allclose(white[kept].mean(), 0, atol=1e-12)
     np.testing.assert_allclose(white[kept].var(), 1, rtol=1e-7)
     np.testing.assert_array_equal(white[~kept], 0)
@@ -45,7 +48,7 @@ def test_mean_is_zero_and_variance_one():
 @pytest.mark.parametrize("ddof", [0, 1])
 def test_equal_values_give_exactly_zero(value, ddof):
     for mask in (MASK, np.zeros_like(MASK), np.eye(5, 7, dtype=int)):
-        found = whiten(jnp.full((5, 7), value), jnp.asarray(mask), ddof=ddof)
+        found = jit_whiten(jnp.full((5, 7), value), jnp.asarray(mask), ddof=ddof)
         np.testing.assert_array_equal(found, 0)
 
 
@@ -53,8 +56,8 @@ def test_masking_equals_dropping():
     """NaN at masked positions, and columns of padding, change nothing."""
     values = jnp.array([[1.0, 2.0, 4.0]])
     padded = jnp.array([[1.0, jnp.nan, 2.0, 4.0, jnp.inf]])
-    found = whiten(padded, jnp.array([[1, 0, 1, 1, 0]]))
-    expected = whiten(values, jnp.ones((1, 3)))
+    found = jit_whiten(padded, jnp.array([[1, 0, 1, 1, 0]]))
+    expected = jit_whiten(values, jnp.ones((1, 3)))
     np.testing.assert_allclose(found[0, [0, 2, 3]], expected[0], rtol=1e-6)
 
 
@@ -83,7 +86,7 @@ def test_reinforce_pp_keeps_the_scale_between_prompts():
     """
     rewards = jnp.array([1.0] + [0.0] * 7 + [1.0] * 4 + [0.0] * 4)
     prompt = jnp.repeat(jnp.arange(2), 8)
-    found = reinforce_pp_baseline_advantages(rewards, prompt, jnp.ones((16, 3)))
+    found = jit_reinforce_pp_baseline_advantages(rewards, prompt, jnp.ones((16, 3)))
     np.testing.assert_allclose(found[0, 0] / found[8, 0], 0.875 / 0.5, rtol=1e-5)
     grpo = group_advantages(rewards, prompt)
     np.testing.assert_allclose(grpo[0] / grpo[8], 2.64575, rtol=1e-4)
@@ -100,7 +103,7 @@ def test_long_completions_weigh_more_in_the_statistics():
 
 
 def test_baseline_form_of_unanimous_groups_is_zero():
-    found = reinforce_pp_baseline_advantages(
+    found = jit_reinforce_pp_baseline_advantages(
         jnp.full(4, 0.7), jnp.array([0, 0, 1, 1]), jnp.ones((4, 2))
     )
     np.testing.assert_array_equal(found, 0)
