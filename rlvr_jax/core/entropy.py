@@ -108,8 +108,9 @@ def predicted_entropy_change(
 
         dH = -Cov_pi(log pi, dz) = -E_pi[(log pi - E log pi) (dz - E dz)]
 
-    With dz = eta A this is the natural policy gradient, with dz = eta pi A the vanilla
-    one: confident and right lowers entropy, unlikely and right raises it.
+    With dz = eta A this is the natural policy gradient, with dz = eta pi A (A of mean 0
+    under pi) the vanilla one: confident and right lowers entropy, unlikely and right
+    raises it.
 
     Args:
       logprobs: log pi over the whole vocabulary, in nats.
