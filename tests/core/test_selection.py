@@ -187,7 +187,7 @@ def test_top_entropy_is_the_quantile_of_numpy(keep):
 
 
 def test_top_entropy_keeps_a_token_that_sits_on_the_quantile():
-    """(1 - .7) * 10 is 3 and a bit in binary; of eleven tokens the fourth still stays."""
+    """(1 - .7) * 10 is 3 and a bit in binary; of eleven tokens the fourth stays."""
     assert (1 - 0.7) * 10 > 3
     nats = jnp.arange(11.0)[None]
     kept = selection.top_entropy_mask(nats, jnp.ones((1, 11)), keep_fraction=0.7)
