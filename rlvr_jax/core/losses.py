@@ -10,7 +10,13 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from rlvr_jax.core.ratios import LOG_RATIO_CLAMP, bounded_ratio, sequence_log_ratio
-from rlvr_jax.core.shapes import Advantages, TokenMask, TokenOrRow, per_token
+from rlvr_jax.core.shapes import (
+    Advantages,
+    TokenMask,
+    TokenOrRow,
+    Weights,
+    per_token,
+)
 
 
 def clipped_loss(
@@ -105,7 +111,7 @@ def ratio_loss(
 def reinforce_loss(
     policy_logprobs: Float[Array, "B T"],
     advantages: Advantages,
-    weights: TokenOrRow | None = None,
+    weights: Weights | None = None,
 ) -> Float[Array, "B T"]:
     r"""REINFORCE: l = -w A log pi; no ratio, no clip (GPG, RGRA, RLOO; MIS-PO).
 

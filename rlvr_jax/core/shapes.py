@@ -17,6 +17,10 @@ TokenMask = Shaped[Array, "B T"]
 """1 (or True) on tokens of the loss; booleans, integers or floats."""
 
 
+Weights = Shaped[Array, "B #T"]
+"""What a loss per token is multiplied by: numbers or booleans, per token or per row."""
+
+
 def per_token(advantages: Advantages) -> Float[Array, "B _"]:
     """Advantages as [B, 1] or [B, T], ready to broadcast, without a gradient.
 
