@@ -93,7 +93,7 @@ def rows():
 
 @functools.cache
 def functions_of(path):
-    """`test_x` and `TestY::test_x` of a file."""
+    """`f` and `C::f` of a file."""
     found = set()
     for node in ast.parse((ROOT / path).read_text("utf8")).body:
         if isinstance(node, ast.FunctionDef):
@@ -199,6 +199,20 @@ def test_papers_states_the_settings_of_a_preset(preset):
     resolved = dataclasses.asdict(Objective(name=preset, **PRESETS[preset]))
     assert set(PRESETS[preset]) <= set(said)
     assert {name: resolved[name] for name in said} == said
+
+
+def test_papers_names_functions_that_exist():
+    """`module.function` in code font, where the module is one of core's."""
+    text = (ROOT / "docs" / "papers.md").read_text("utf8")
+    named = set(re.findall(r"`(\w+)\.(\w+)(?:\([^`]*\))?`", text))
+    core = {path.stem for path in (ROOT / "rlvr_jax" / "core").glob("*.py")}
+    named = {(module, name) for module, name in named if module in core}
+    assert len(named) > 30
+    assert {
+        f"{module}.{name}"
+        for module, name in named
+        if name not in functions_of(f"rlvr_jax/core/{module}.py")
+    } == set()
 
 
 # Links, trees, commands, settings
