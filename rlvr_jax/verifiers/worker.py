@@ -63,9 +63,10 @@ def _die_with(parent: int, lifeline: int) -> None:
     loop in C holds the interpreter. (PR_SET_PDEATHSIG would end this process alone,
     and with it the group's subscription to the pipe.)
     """
-    fcntl.fcntl(lifeline, fcntl.F_SETOWN, -os.getpgid(0))
-    flags = fcntl.fcntl(lifeline, fcntl.F_GETFL)
-    fcntl.fcntl(lifeline, fcntl.F_SETFL, flags | os.O_ASYNC)
+    with contextlib.suppress(OSError):  # elsewhere a closed socket has to do
+        fcntl.fcntl(lifeline, fcntl.F_SETOWN, -os.getpgid(0))
+        flags = fcntl.fcntl(lifeline, fcntl.F_GETFL)
+        fcntl.fcntl(lifeline, fcntl.F_SETFL, flags | os.O_ASYNC)
     if os.getppid() != parent:  # it died before the lines above
         os._exit(1)
 

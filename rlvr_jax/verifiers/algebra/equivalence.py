@@ -4,12 +4,15 @@ The ladder: equal as text; else equal as trees; else equal in value, exactly whe
 are rational and by many digits where they are not (`compare`, `scalars`, `numeric`).
 """
 
+import itertools
 import re
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from rlvr_jax.verifiers.algebra import compare
 from rlvr_jax.verifiers.algebra.normalise import latex
 from rlvr_jax.verifiers.algebra.parser import parse
+from rlvr_jax.verifiers.algebra.scalars import decimal
 from rlvr_jax.verifiers.algebra.tree import (
     MAX_CHARACTERS,
     Node,
@@ -35,32 +38,43 @@ _CLOCK = re.compile(
 
 
 class Reading(NamedTuple):
-    """One answer: its text, and the trees it may stand for."""
+    """One answer: its text, and what it may stand for."""
 
     text: str
     trees: tuple[Node, ...]
+    decimals: tuple[Node, ...] = ()
+    """With commas as decimal points: 3,5 as 3.5; only compared with decimals."""
+    lists: tuple[Node, ...] = ()
+    """With commas between three digits as those of a list: 100,200 as 100 and 200;
+    only compared with what is a list beyond doubt."""
     problem: str = ""
     """Why it could not be read as mathematics; it is compared as text then."""
 
 
 def read(written: str) -> Reading:
-    """All that a written answer may mean: 1,234 is a number, or a list of two."""
+    """All that a written answer may mean."""
     if len(written) > MAX_CHARACTERS:
-        return Reading(written.strip(), (), f"{len(written)} characters are too many")
+        text = written.strip()
+        return Reading(text, (), problem=f"{len(written)} characters are too many")
     text = latex(written)
-    trees: list[Node] = []
-    problem = ""
     if based := _BASED.fullmatch(text):
-        trees.append(Node("base", (), (based[1].lstrip("0") or "0", int(based[2]))))
-    for variant in _variants(text):
-        try:
-            node = parse(variant)
-        except (ParseError, TooLarge) as error:
-            problem = str(error)
-            continue
-        if node not in trees:
-            trees.append(node)
-    return Reading(text, tuple(trees), "" if trees else problem)
+        digits, base = based[1].lstrip("0") or "0", int(based[2])
+        return Reading(text, (Node("base", (), (digits, base)),))
+    plain, decimal_comma, listed = _variants(text)
+    trees, problem = _parsed(plain)
+    decimals, lists = _parsed(decimal_comma)[0], _parsed(listed)[0]
+    if trees or decimals or lists:
+        problem = ""
+    return Reading(text, trees, decimals, lists, problem)
+
+
+def _parsed(text: str | None) -> tuple[tuple[Node, ...], str]:
+    if text is None:
+        return (), ""
+    try:
+        return (parse(text),), ""
+    except (ParseError, TooLarge) as error:
+        return (), str(error)
 
 
 def same(gold: Reading, answer: Reading) -> bool:
@@ -75,16 +89,27 @@ def same(gold: Reading, answer: Reading) -> bool:
     if (times := _clocks(gold.text, answer.text)) is not None:
         return times
     problem: Exception | None = None
-    for one in gold.trees:
-        for other in answer.trees:
-            try:
-                if compare.same(one, other):
-                    return True
-            except (TooLarge, Undefined) as error:
-                problem = error
+    for one, other in _pairs(gold, answer):
+        try:
+            if compare.same(one, other):
+                return True
+        except (TooLarge, Undefined) as error:
+            problem = error
     if problem is not None:
         raise problem
     return False
+
+
+def _pairs(gold: Reading, answer: Reading) -> Iterator[tuple[Node, Node]]:
+    yield from itertools.product(gold.trees, answer.trees)
+    yield from itertools.product(gold.lists, answer.trees)
+    yield from itertools.product(gold.trees, answer.lists)
+    if gold.decimals or answer.decimals:
+        yield from itertools.product(_decimals(gold), _decimals(answer))
+
+
+def _decimals(reading: Reading) -> list[Node]:
+    return [*reading.decimals, *(node for node in reading.trees if decimal(node))]
 
 
 def same_text(gold: str, answer: str) -> bool:
@@ -109,23 +134,24 @@ def same_text(gold: str, answer: str) -> bool:
     return words == other if same_case else words.casefold() == other.casefold()
 
 
-def _variants(text: str) -> list[str]:
-    """The text, with commas in numbers read as thousands, as lists, as decimals."""
+def _variants(text: str) -> tuple[str, str | None, str | None]:
+    """The text, with its commas as decimal points, and with those in 1,234 as a list's.
+
+    None where a reading makes no sense.
+    """
     if _SPACED.fullmatch(text):
-        return [text.replace(" ", "").replace(",", ".")]
+        return text.replace(" ", "").replace(",", "."), None, None
     if _POINTED.fullmatch(text):
-        return [text.replace(".", "").replace(",", ".")]
+        return text.replace(".", "").replace(",", "."), None, None
     if "," not in text:
-        return [text]
-    found = []
+        return text, None, None
     if _GROUPED.search(text):
-        found.append(_ungrouped(text))
-    found.append(text)
-    plain = not re.search(r"[()\[\]{}]", text)
-    if plain and text.count(",") == len(_COMMA_NUMBER.findall(text)):
-        if not _GROUPED.search(text):
-            found.append(text.replace(",", "."))
-    return found
+        ungrouped = _ungrouped(text)
+        return ungrouped, None, text if text != ungrouped else None
+    commas = text.count(",") == len(_COMMA_NUMBER.findall(text))
+    if commas and not re.search(r"[()\[\]{}]", text):
+        return text, text.replace(",", "."), None
+    return text, None, None
 
 
 def _ungrouped(text: str) -> str:

@@ -5,6 +5,7 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from rlvr_jax.verifiers.algebra import tree
+from rlvr_jax.verifiers.algebra.units import LETTERS
 
 
 class Token(NamedTuple):
@@ -17,6 +18,7 @@ class Token(NamedTuple):
 
 
 STOP = Token("stop", "")
+NO_UNITS: frozenset[str] = frozenset()
 
 _TOKEN = re.compile(
     r"""(?P<space>\s*)(?:
@@ -58,7 +60,7 @@ _LONGEST_PRODUCT = 3
 """A longer run of letters is a word, not a product of variables."""
 
 
-def tokens(text: str, units: frozenset[str] = frozenset()) -> list[Token]:
+def tokens(text: str, units: frozenset[str] = NO_UNITS) -> list[Token]:
     r"""The tokens of a text.
 
     Args:
@@ -78,22 +80,27 @@ def tokens(text: str, units: frozenset[str] = frozenset()) -> list[Token]:
     for match in _TOKEN.finditer(text):
         kind = match.lastgroup
         spaced = bool(match["space"])
+        after_number = bool(found) and (
+            found[-1].kind == "number" or found[-1].text == "}"
+        )
         if kind == "number":
             found.append(Token("number", match["number"], spaced))
         elif kind == "environment":
             side = "begin" if "\\begin" in match[0] else "end"
             found.append(Token(side, match["environment"], spaced))
         elif kind == "inner":
-            found.extend(_wrapped(match["inner"], match["wrapper"], spaced, units))
+            letter_units = LETTERS if after_number else NO_UNITS
+            found.extend(
+                _wrapped(match["inner"], match["wrapper"], spaced, units | letter_units)
+            )
         elif kind == "command":
             found.append(Token("name", "\\" + match["command"], spaced))
         elif kind == "escaped":
             found.append(Token("sign", "\\" + match["escaped"], spaced))
         elif kind == "letters":
-            after = found[-1].kind if found else ""
-            if found and found[-1].text == "}":
-                after = "number"
-            found.extend(_letters(match["letters"], spaced, after, units))
+            found.extend(
+                _letters(match["letters"], spaced, units if after_number else NO_UNITS)
+            )
         elif kind == "sign":
             sign = match["sign"]
             found.append(Token("sign", _SIGN_NAMES.get(sign, sign), spaced))
@@ -148,15 +155,15 @@ def _wrapped(
     return [Token("text", word, spaced)]
 
 
-def _letters(run: str, spaced: bool, after: str, units: frozenset[str]) -> list[Token]:
+def _letters(run: str, spaced: bool, units: frozenset[str]) -> list[Token]:
     lower = run.lower()
     if lower in _JOINERS:
         return [Token("sign", _JOINERS[lower], spaced)]
-    if run in FUNCTIONS and not (after == "number" and run in units):
+    if run in FUNCTIONS and run not in units:
         return [Token("word", run, spaced)]
     if run in _CONSTANTS:
         return [Token("name", "\\" + run, spaced)]
-    if after == "number" and run in units:
+    if run in units:
         return [Token("text", run, spaced)]
     if len(run) <= _LONGEST_PRODUCT:
         return [

@@ -32,6 +32,9 @@ _AGREED_DIGITS = 80
 _MOST_DIGITS = 4000
 _POINTS = 4
 _ATTEMPTS = 16
+_POINTS_OF_STEPS = 12
+"""Steps are flat, so two of them agree at many points."""
+_OF_WHOLE_NUMBERS = frozenset(["factorial2", "gcd", "lcm"])
 _PRIME = 9973
 """Points have this denominator, which no answer is likely to have."""
 
@@ -124,14 +127,14 @@ def _context() -> Any:
 
 
 def _samples(left: Node, right: Node, precise: bool = False) -> Iterator[_Values]:
-    """The values of both at up to `_POINTS` points."""
+    """The values of both at several points, as far as they have any."""
     names = sorted(tree.symbols(left) | tree.symbols(right))
     if exact := _exact_samples(left, right, names):
         yield from exact
         return
     imaginary = Node("symbol", (), "i")
     complex_allowed = any(imaginary in tree.walk(each) for each in (left, right))
-    found = 0
+    found, wanted = 0, _wanted_points(left, right)
     too_large: TooLarge | None = None
     for point in _points(left, right, names):
         try:
@@ -141,7 +144,7 @@ def _samples(left: Node, right: Node, precise: bool = False) -> Iterator[_Values
             pass
         except TooLarge as error:
             too_large = error
-        if not names or found == _POINTS:
+        if not names or found == wanted:
             break
     if too_large and not found:
         raise too_large
@@ -150,6 +153,7 @@ def _samples(left: Node, right: Node, precise: bool = False) -> Iterator[_Values
 def _exact_samples(left: Node, right: Node, names: list[str]) -> list[_Values]:
     """The same as fractions, where both are rational functions; else nothing."""
     found: list[_Values] = []
+    wanted = _wanted_points(left, right)
     for point in _points(left, right, names):
         try:
             first, second = rational(left, point), rational(right, point)
@@ -160,7 +164,7 @@ def _exact_samples(left: Node, right: Node, names: list[str]) -> list[_Values]:
         if first is None or second is None:
             return []
         found.append(_Values(first, second, 0, _FIRST_DIGITS))
-        if len(found) == _POINTS:
+        if len(found) == wanted:
             break
     return found
 
@@ -200,11 +204,15 @@ def _evaluated(
 
 
 def _points(left: Node, right: Node, names: list[str]) -> Iterator[dict[str, Fraction]]:
-    """Points around 1, within (0, 1), within (-1, 1) and further out, in turn."""
+    """Points around 1, within (0, 1), within (-1, 1) and further out, in turn.
+
+    Where there are steps, every other point is of whole numbers, at which steps go up.
+    """
     if not names:
         yield {}
         return
     whole = _whole_numbers(left) | _whole_numbers(right)
+    steps = _has_steps(left) or _has_steps(right)
     seed = repr(sorted([repr(key(left)), repr(key(right))])).encode()
     generator = random.Random(hashlib.sha256(seed).digest())
     ranges = ((1.0, 3.0), (0.0, 1.0), (-1.0, 1.0), (-5.0, 5.0))
@@ -212,12 +220,23 @@ def _points(left: Node, right: Node, names: list[str]) -> Iterator[dict[str, Fra
         low, high = ranges[attempt % len(ranges)]
         point: dict[str, Fraction] = {}
         for name in names:
-            if name in whole:
-                point[name] = Fraction(generator.randint(2, 9))
+            if name in whole or (steps and attempt % 2):
+                point[name] = Fraction(generator.randint(2, 30))
             else:
                 low_, high_ = math.ceil(low * _PRIME), math.floor(high * _PRIME)
                 point[name] = Fraction(generator.randint(low_, high_) or 1, _PRIME)
         yield point
+
+
+def _wanted_points(*nodes: Node) -> int:
+    return _POINTS_OF_STEPS if any(map(_has_steps, nodes)) else _POINTS
+
+
+def _has_steps(node: Node) -> bool:
+    return any(
+        each.op == "call" and each.value in ("floor", "ceil")
+        for each in tree.walk(node)
+    )
 
 
 def _whole_numbers(node: Node) -> set[str]:
@@ -226,6 +245,8 @@ def _whole_numbers(node: Node) -> set[str]:
     for each in tree.walk(node):
         if each.op == "pow" and each.args[0].op == "neg":
             found |= tree.symbols(each.args[1])
-        if each.op == "call" and each.value in ("factorial2", "gcd", "lcm"):
+        if each.op == "call" and each.value in _OF_WHOLE_NUMBERS:
             found |= tree.symbols(each)
+        if each.op == "call" and each.value in ("floor", "ceil"):
+            found |= {name for name in tree.symbols(each) if name[0] in "ijkmnpqKMN"}
     return found

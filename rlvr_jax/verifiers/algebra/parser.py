@@ -106,9 +106,8 @@ class _Parser(Atoms):
         """The rest of a unit such as cm^2, cm^{2} or m/s."""
         if self.skip("^"):
             return ["^" + plain(self.tex_argument())]
-        if self.sees("/") and self.peek(1).kind in ("text", "letter"):
-            self.next()
-            return ["/", self.next().text, *self._unit_power()]
+        if self.sees("/", "*", "\\cdot") and self.peek(1).kind in ("text", "letter"):
+            return [self.next().text, self.next().text, *self._unit_power()]
         return []
 
 

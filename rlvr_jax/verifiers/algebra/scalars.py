@@ -109,16 +109,15 @@ def _same_number(gold: Node, answer: Node) -> bool:
 
 
 def _same_but_for_letters(gold: Node, answer: Node) -> bool:
-    """5 m against 5: single letters after a number may be a unit."""
-    for letters, plain in ((gold, answer), (answer, gold)):
-        names = tree.symbols(letters)
-        if names and names <= units.LETTERS and not tree.symbols(plain):
-            number = _without_letters(letters)
-            if number is not None:
-                return _same_number(
-                    *((number, plain) if letters is gold else (plain, number))
-                )
-    return False
+    """5 m against the reference 5: single letters after a number may be a unit.
+
+    Not the other way round; a reference 5m may be an expression in m.
+    """
+    names = tree.symbols(answer)
+    if not names or not names <= units.LETTERS or tree.symbols(gold):
+        return False
+    number = _without_letters(answer)
+    return number is not None and _same_number(gold, number)
 
 
 def _without_letters(node: Node) -> Node | None:
