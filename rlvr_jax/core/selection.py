@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
+from rlvr_jax.core.ranking import kth_largest, top_tokens
 from rlvr_jax.core.ratios import LOG_RATIO_CLAMP, bounded_ratio, symmetric_abs
 from rlvr_jax.core.shapes import Advantages, TokenMask, per_token
 
@@ -69,31 +70,6 @@ def token_count(token_mask: TokenMask, fraction: float) -> Int[Array, ""]:
     return jnp.maximum(jnp.floor(fraction * tokens).astype(tokens.dtype), 1)
 
 
-def top_tokens(
-    values: Float[Array, "B T"], candidates: TokenMask, count: Int[Array, ""]
-) -> Bool[Array, "B T"]:
-    """The `count` candidates of largest value; ties go to the earlier token.
-
-    Args:
-      values: what to rank by.
-      candidates: 1 where a token may be chosen.
-      count: how many to choose; fewer if there are fewer candidates.
-
-    Returns:
-      True on chosen tokens.
-
-    Example:
-      >>> values = jnp.array([[3.0, 9.0, 5.0, 7.0]])
-      >>> print(top_tokens(values, jnp.array([[1, 0, 1, 1]]), jnp.array(2)))
-      [[False False  True  True]]
-    """
-    candidates = candidates.astype(bool)
-    keys = jnp.where(candidates, -values, jnp.inf).ravel()
-    order = jnp.argsort(keys, stable=True)
-    ranks = jnp.zeros_like(order).at[order].set(jnp.arange(order.size))
-    return (ranks < count).reshape(values.shape) & candidates
-
-
 def clip_cov_mask(
     covariance: Float[Array, "B T"],
     candidates: TokenMask,
@@ -152,8 +128,8 @@ def kl_cov_loss(
     Args:
       log_ratio: log(pi / pi_old) per token.
       advantages: per row or per token; no gradient flows into them.
-      selected: the tokens to hold back: `top_tokens` of `token_covariance` (a fraction
-        of 2e-4 to 2e-3 in the paper).
+      selected: the tokens to hold back: `ranking.top_tokens` of `token_covariance` (a
+        fraction of 2e-4 to 2e-3 in the paper).
       kl_coefficient: strength of the penalty (1 in the paper).
       log_ratio_clamp: bound on |log_ratio| in the ratio, in nats; `math.inf` for none.
 
@@ -198,18 +174,20 @@ def top_entropy_mask(
       [[False  True  True False]]
     """
     mask = token_mask.astype(bool)
-    ordered = jnp.sort(jnp.where(mask, entropy, jnp.inf).ravel())
-    last = jnp.maximum(mask.sum() - 1, 0)
+    entropy = jax.lax.stop_gradient(entropy)
+    tokens = mask.sum()
+    last = jnp.maximum(tokens - 1, 0)
     position = (1.0 - keep_fraction) * last
     # A position that rounding put beside an order statistic is that order statistic.
     nearest = jnp.round(position)
     position = jnp.where(jnp.abs(position - nearest) < 1e-6 * last, nearest, position)
-    below = jnp.floor(position).astype(int)
-    low, high = ordered[below], ordered[jnp.minimum(below + 1, last)]
+    below = jnp.floor(position).astype(tokens.dtype)
+    low = kth_largest(entropy, mask, tokens - below)
+    high = kth_largest(entropy, mask, tokens - jnp.minimum(below + 1, last))
     threshold = jnp.where(
         position == below, low, low + (position - below) * (high - low)
     )
-    return mask & (jax.lax.stop_gradient(entropy) >= threshold)
+    return mask & (entropy >= threshold)
 
 
 def clip_masks(

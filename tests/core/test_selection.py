@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from rlvr_jax.core import losses, ratios, selection
+from rlvr_jax.core import losses, ranking, ratios, selection
 from tests.core.batches import assert_transforms_agree, ragged
 
 pytestmark = pytest.mark.usefixtures("x64")
@@ -67,23 +67,6 @@ def test_count_is_the_floor_but_at_least_one(fraction, tokens, count):
     """ENT-09: max(1, int(r N))."""
     found = selection.token_count(jnp.ones((1, tokens)), fraction)
     assert int(found) == max(1, int(fraction * tokens)) == count
-
-
-@pytest.mark.parametrize("count", [1, 4, 1000])
-def test_top_tokens_are_those_of_a_sort(count):
-    """ENT-10: the selected set = top-k by covariance."""
-    batch, _, covariance = planted()
-    chosen = assert_transforms_agree(
-        lambda c, m: selection.top_tokens(c, m, jnp.array(count)),
-        np.asarray(covariance),
-        batch.mask,
-    )
-    values = np.asarray(covariance)[batch.mask]
-    expected = min(count, values.size)
-    assert int(chosen.sum()) == expected
-    assert not np.asarray(chosen)[~batch.mask].any()
-    smallest_chosen = np.asarray(covariance)[np.asarray(chosen)].min()
-    assert (values >= smallest_chosen).sum() == expected
 
 
 def clip_cov_keep(covariance, log_ratio, batch, fraction, key):
@@ -154,7 +137,7 @@ def test_kl_cov_gradient_adds_the_sign_of_the_log_ratio_on_selected_tokens():
     """ENT-10: -A r, and + beta sign(log r) on the top-k; no clip on the others."""
     batch, log_ratio, covariance = planted()
     mask, advantages = jnp.array(batch.mask), jnp.array(batch.advantages)
-    selected = selection.top_tokens(covariance, mask, selection.token_count(mask, 0.1))
+    selected = ranking.top_tokens(covariance, mask, selection.token_count(mask, 0.1))
     gradient = jax.grad(
         lambda d: selection.kl_cov_loss(
             d, advantages, selected, kl_coefficient=0.7
@@ -200,7 +183,7 @@ def test_empty_batch_selects_nothing():
         selection.top_entropy_mask(zeros, zeros, keep_fraction=0.5)
     ).any()
     count = selection.token_count(zeros, 0.5)
-    assert not np.asarray(selection.top_tokens(zeros, zeros, count)).any()
+    assert not np.asarray(ranking.top_tokens(zeros, zeros, count)).any()
 
 
 def test_clip_masks_are_where_the_gradient_vanishes():

@@ -17,6 +17,7 @@ from rlvr_jax.core import (
     kl,
     losses,
     offpolicy,
+    ranking,
     ratios,
     selection,
     weighted_losses,
@@ -98,7 +99,7 @@ BATCH_WIDE = {
     "KL-Cov": lambda b, logp, d: selection.kl_cov_loss(
         d,
         b.advantages,
-        selection.top_tokens(
+        ranking.top_tokens(
             selection.token_covariance(logp, b.advantages, b.mask),
             b.mask,
             selection.token_count(b.mask, 0.2),

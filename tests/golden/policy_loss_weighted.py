@@ -7,7 +7,14 @@ import numpy as np
 
 from tests.golden import peers
 from tests.golden.case import Adapter, Case
-from tests.golden.core import losses, offpolicy, ratios, selection, weighted_losses
+from tests.golden.core import (
+    losses,
+    offpolicy,
+    ranking,
+    ratios,
+    selection,
+    weighted_losses,
+)
 from tests.golden.offpolicy import rejection
 from tests.golden.policy_loss import clip_metrics, run
 
@@ -122,7 +129,7 @@ def kl_cov(case: Case) -> dict[str, Any]:
     else:
         count = selection.token_count(mask, params["k_fraction"])
     covariance = selection.token_covariance(x["logp"], x["advantages"], mask)
-    selected = selection.top_tokens(covariance, mask, count)
+    selected = ranking.top_tokens(covariance, mask, count)
 
     def per_token(logp: Any) -> Any:
         loss = selection.kl_cov_loss(
