@@ -76,8 +76,9 @@ def _kth_largest_key(keys: Array, k: Array) -> Array:
 def _to_keys(values: Array) -> Array:
     """Unsigned integers in the order of the floats; none of them is 0."""
     unsigned, sign = _layout(values.dtype)
-    # Adding 0 makes -0 the same key as 0.
-    raw = jax.lax.bitcast_convert_type(values + 0.0, unsigned)
+    # -0 gets the key of 0 (adding 0 would do, but XLA removes that).
+    values = jnp.where(values == 0, jnp.zeros((), values.dtype), values)
+    raw = jax.lax.bitcast_convert_type(values, unsigned)
     return jnp.where(raw & sign, ~raw, raw | sign)
 
 
