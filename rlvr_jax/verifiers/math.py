@@ -39,8 +39,8 @@ def verify(sample: Sample) -> Verdict:
     r"""Whether the completion's one final answer equals the reference.
 
     Args:
-      sample: `answer` is text or a number, in LaTeX or plain notation; a reference with
-        boxes stands for what is in them.
+      sample: `answer` is text or a number, in LaTeX or plain notation; of a whole
+        solution what stands in its boxes or after #### counts.
 
     Returns:
       correct, wrong, unparseable (no answer, or not one) or bad_reference. The detail
@@ -66,7 +66,7 @@ def verify(sample: Sample) -> Verdict:
 
 
 def _reference(written: str) -> _Reference | None:
-    text = visible(written).strip()
+    text = visible(written).strip().rpartition("####")[2].strip()
     if boxes := extract.boxes(text):
         text = ", ".join(box.text for box in boxes)
     if not text:

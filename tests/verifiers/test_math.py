@@ -54,7 +54,9 @@ def test_references_that_cannot_be_compared(answer):
     assert verdict(r"\boxed{1}", answer).status is Status.BAD_REFERENCE
 
 
-@pytest.mark.parametrize("answer", [42, 42.0, "42", r"\boxed{42}", "$42$", "042"])
+@pytest.mark.parametrize(
+    "answer", [42, 42.0, "42", r"\boxed{42}", "$42$", "042", "6*7\n#### 42"]
+)
 def test_references_may_be_numbers_or_text(answer):
     assert verdict(r"\boxed{42}", answer).status is Status.CORRECT
 
