@@ -188,11 +188,15 @@ def bypass(case: Case) -> dict[str, Any]:
         )
     weights = None
     if params["rollout_is"] is not None:
+        # "upper" truncates, "lower_upper" zeroes outside (IcePop).
+        *lower, upper = str(params["rollout_is_threshold"]).split("_")
         weights = offpolicy.importance_weights(
             log_ratio,
             mask,
             level=params["rollout_is"],
-            upper=float(params["rollout_is_threshold"]),
+            lower=float(lower[0]) if lower else 0.0,
+            upper=float(upper),
+            outside="zero" if lower else "clamp",
         )
 
     def per_token(logp: Any) -> Any:
