@@ -1,4 +1,15 @@
-"""A small decoder learns arithmetic by RLVR on a laptop CPU, without any download."""
+"""A small decoder learns to work sums out, on a laptop CPU and without any download.
+
+The cold start shows it eight bare guesses for every two worked solutions of
+"3 + 1 + 4 + 2 =". It can do both by then and mostly guesses. RLVR with the math
+verifier finds that working it out pays: completions grow, entropy falls, pass@1 rises
+several times over, on held-out sums too.
+
+    python -m launch.train --config configs/quickstart.py
+
+Measured figures are in README.md. To vary: --config.seed, --config.objective=grpo,
+--config.rollout.num_generations, --config.data.task_options.
+"""
 
 from rlvr_jax.config import (
     BatchConfig,
@@ -9,7 +20,6 @@ from rlvr_jax.config import (
     ModelConfig,
     Objective,
     OptimizerConfig,
-    RewardConfig,
     RolloutConfig,
     WarmupConfig,
 )
@@ -29,16 +39,18 @@ def get_config() -> Config:
         ),
         data=DataConfig(
             train="task:arithmetic",
-            task_options='{"operators": "+-", "max_operand": 9, "terms": 4}',
+            task_options=(
+                '{"operators": "+", "max_operand": 4, "terms": 4, "guesses": 8,'
+                ' "evaluation_share": 0.3}'
+            ),
             template="raw",
             max_prompt_tokens=32,
         ),
         rollout=RolloutConfig(num_generations=8, max_completion_tokens=28),
-        reward=RewardConfig(verifier="math"),
         objective=Objective(),
-        optimizer=OptimizerConfig(learning_rate=3e-4),
+        optimizer=OptimizerConfig(learning_rate=2e-4),
         batch=BatchConfig(prompts_per_step=32, minibatches_per_step=2),
-        warmup=WarmupConfig(steps=300, batch_size=64, learning_rate=2e-3),
+        warmup=WarmupConfig(steps=250, batch_size=64, learning_rate=2e-3),
         evaluation=EvaluationConfig(prompts=128, num_generations=8),
         logging=LoggingConfig(completions_every_steps=20),
     )

@@ -84,7 +84,8 @@ class CompileCount:
         self.count = 0
         jax.monitoring.register_event_duration_secs_listener(self._listen)
 
-    def _listen(self, event: str, seconds: float, **_: Any) -> None:
+    def _listen(self, event: str, duration: float, **_: Any) -> None:
+        del duration
         self.count += event == "/jax/core/compile/backend_compile_duration"
 
 

@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Iterator
+from typing import Any
 
 from rlvr_jax.config import Config
 
@@ -85,9 +86,9 @@ def validate(config: Config) -> None:
         raise ConfigError("\n".join(f"config: {fault}" for fault in faults))
 
 
-def setting(config: Config, name: str):
+def setting(config: Config, name: str) -> Any:
     """The value of a dotted name."""
-    value = config
+    value: Any = config
     for part in name.split("."):
         value = getattr(value, part)
     return value

@@ -15,4 +15,6 @@ _CACHE = os.environ.get("RLVR_CACHE", "~/.cache/rlvr_jax")
 jax.config.update(
     "jax_compilation_cache_dir", str(pathlib.Path(_CACHE).expanduser() / "xla-tests")
 )
-jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.5)
+# Also tiny programs: most of the time of these tests is compiling.
+jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
+jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)

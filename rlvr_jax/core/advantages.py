@@ -1,23 +1,18 @@
 """Advantages of whole completions: a reward against its group of completions."""
 
-from typing import Literal
-
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Real
 
 from rlvr_jax.core import groups
 
-Baseline = Literal["mean", "leave_one_out"]
-Scale = Literal["group", "batch", "none"]
-
 
 def group_advantages(
     rewards: Real[Array, " B"] | Bool[Array, " B"],
     group_id: Int[Array, " B"],
     *,
-    baseline: Baseline = "mean",
-    scale: Scale = "group",
+    baseline: str = "mean",
+    scale: str = "group",
     ddof: int = 0,
     epsilon: float = 1e-6,
     row_mask: Bool[Array, " B"] | None = None,
@@ -91,7 +86,7 @@ def centred_rewards(
     rewards: Real[Array, " B"] | Bool[Array, " B"],
     group_id: Int[Array, " B"],
     *,
-    baseline: Baseline = "mean",
+    baseline: str = "mean",
     row_mask: Bool[Array, " B"] | None = None,
 ) -> Float[Array, " B"]:
     """`group_advantages` with scale="none": r_i - mean_g, or - the mean of the others.

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Real
 
 from rlvr_jax.core import groups
-from rlvr_jax.core.advantages import Scale, group_advantages
+from rlvr_jax.core.advantages import group_advantages
 
 
 def summed_rewards(
@@ -44,7 +44,7 @@ def gdpo_advantages(
     *,
     ddof: int = 0,
     epsilon: float = 1e-6,
-    scale: Scale = "group",
+    scale: str = "group",
     applies: Bool[Array, "B R"] | None = None,
 ) -> Float[Array, " B"]:
     r"""GDPO: every reward is normalised within its group before they are added.

@@ -101,17 +101,19 @@ def encode_prompts(
 
 def encode_solutions(
     problems: Sequence[Problem], data: config_lib.DataConfig, tokenizer: Tokenizer
-) -> list[list[int]]:
-    """Worked solutions as completions to imitate, for a supervised cold start.
+) -> list[list[list[int]]]:
+    """Solutions as completions to imitate, for a supervised cold start.
 
     Args:
-      problems: each with meta["solution"].
+      problems: each with meta["solution"], a worked solution, or meta["solutions"],
+        several to draw from.
       data: its template says how prompt and solution join: a raw one by a space, as
         in the examples of `render_prompt`.
       tokenizer: makes the ids.
 
     Returns:
-      Token ids, each ending in the first end token.
+      For each problem the token ids of its solutions, each ending in the first end
+      token.
 
     Raises:
       ValueError: a problem has no worked solution.
@@ -119,13 +121,18 @@ def encode_solutions(
     start = "" if data.template == "chat" else " "
     completions = []
     for problem in problems:
-        solution = problem.meta.get("solution")
-        if not isinstance(solution, str):
+        solutions = problem.meta.get("solutions", [problem.meta.get("solution")])
+        if not all(isinstance(solution, str) for solution in solutions):
             raise ValueError(
                 f"problem {problem.id!r} has no worked solution to start from; give "
                 'each row a "solution", or set warmup.steps=0'
             )
-        completions.append([*tokenizer.encode(start + solution), tokenizer.eos_ids[0]])
+        completions.append(
+            [
+                [*tokenizer.encode(start + solution), tokenizer.eos_ids[0]]
+                for solution in solutions
+            ]
+        )
     return completions
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import jax
 import numpy as np
+from jax import Device
 from jax.experimental import multihost_utils
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
@@ -14,9 +15,7 @@ ROW_AXES = ("data", "fsdp")
 """Rows of a batch are split over both; parameters over "fsdp" and "tensor"."""
 
 
-def make_mesh(
-    shape: Sequence[int], devices: Sequence[jax.Device] | None = None
-) -> Mesh:
+def make_mesh(shape: Sequence[int], devices: Sequence[Device] | None = None) -> Mesh:
     """The mesh of `shape` over axes (data, fsdp, tensor); one -1 takes what is left.
 
     Raises:

@@ -103,6 +103,7 @@ class Scorer:
         raise VerifierFailure(
             f"verifiers: {share:.0%} of {len(verdicts)} checks crashed or timed out, "
             "more than reward.max_failure_rate="
-            f"{self.reward.max_failure_rate:.0%}; for example {example.status}: {example.detail}. Mend the verifier, raise "
-            "reward.timeout_s, or raise the limit."
+            f"{self.reward.max_failure_rate:.0%}; for example {example.status}: "
+            f"{example.detail}. Mend the verifier, raise reward.timeout_s, or raise "
+            "the limit."
         )

@@ -57,8 +57,8 @@ class Checkpoints:
                 state=ocp.args.StandardRestore(wanted), extra=ocp.args.JsonRestore()
             ),
         )
-        leaves = [restored.state[name] for name in wanted]
-        return jax.tree.unflatten(jax.tree.structure(like), leaves), restored.extra
+        leaves = [restored["state"][name] for name in wanted]
+        return jax.tree.unflatten(jax.tree.structure(like), leaves), restored["extra"]
 
     def close(self) -> None:
         """Waits for a save under way."""

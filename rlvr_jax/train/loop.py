@@ -150,7 +150,7 @@ class _Run:
         tokens = metrics["completion/length_mean"] * scores.rewards.size
         metrics |= scores.metrics | {
             "optimizer/learning_rate": float(
-                self.learning_rate(step * updates_per_step(self.config))
+                np.asarray(self.learning_rate(step * updates_per_step(self.config)))
             ),
             "time/rollout_s": rollout_s,
             "time/verify_s": verify_s,
@@ -276,8 +276,9 @@ class _Run:
         elif config.checkpoint.export:
             decoder = nnx.merge(self.setup.step_plan.graphdef, state.parameters)
             source = config.model.path or None
+            if self.is_first:
+                self.setup.tokenizer.save(self.folder / "model")
             save_decoder(decoder, self.folder / "model", source=source)
-            self.setup.tokenizer.save(self.folder / "model")
         if not self.is_first:
             return summary
         write_summary(self.folder, summary)

@@ -147,6 +147,7 @@ def objective_sums(
             policy_logprobs,
             flat(rows.reference_logprobs),
             estimator=objective.kl_estimator,
+            token_mask=mask,
         )
         parts["kl"] = objective.beta * weighted(divergence).numerator
     if objective.entropy_coefficient != 0:

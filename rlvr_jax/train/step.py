@@ -161,10 +161,9 @@ def _update(carry, prompts: Prompts, rows: Rows, denominator, plan: StepPlan):
         return numerator, (sums, peaks)
 
     def accumulate(gradients, micro):
-        prompts, rows = constrain_rows(micro[0], micro[1], plan.mesh)
-        (numerator, aux), new = jax.value_and_grad(loss, has_aux=True)(
-            parameters, prompts, rows
-        )
+        micro_prompts, micro_rows = constrain_rows(micro[0], micro[1], plan.mesh)
+        with_gradient = jax.value_and_grad(loss, has_aux=True)
+        (numerator, aux), new = with_gradient(parameters, micro_prompts, micro_rows)
         return jax.tree.map(jnp.add, gradients, new), (numerator, *aux)
 
     zeros = jax.tree.map(jnp.zeros_like, parameters)

@@ -29,13 +29,14 @@ class Warmup:
 
     settings: WarmupConfig
     batches: PromptBatches
-    solutions: Sequence[Sequence[int]]
+    solutions: Sequence[Sequence[Sequence[int]]]
+    """Of each problem; one is drawn at each visit."""
     plan: StepPlan
     seed: int
 
     def __post_init__(self):
         """Refuses solutions longer than a completion can be."""
-        longest = max(map(len, self.solutions), default=0)
+        longest = max((len(ids) for each in self.solutions for ids in each), default=0)
         if longest > self.plan.max_completion_tokens:
             raise ConfigError(
                 f"warmup: the longest worked solution has {longest} tokens, more than "
@@ -64,7 +65,11 @@ class Warmup:
         for index in range(settings.steps):
             indices = order.indices(index)
             prompts = Prompts(*self.batches.arrays(indices))
-            chosen = [self.solutions[i] for i in indices]
+            random = np.random.default_rng([self.seed, index])
+            chosen = [
+                self.solutions[i][random.integers(len(self.solutions[i]))]
+                for i in indices
+            ]
             tokens = right_padded(
                 chosen, self.plan.max_completion_tokens, self.batches.pad_id
             )
@@ -101,4 +106,5 @@ def _imitate(
 
     value, gradients = jax.value_and_grad(loss)(parameters)
     changes, state = optimizer.update(gradients, state, parameters)
-    return optax.apply_updates(parameters, changes), state, value
+    new = jax.tree.map(jnp.add, parameters, changes)
+    return new, state, value

@@ -2,6 +2,7 @@
 
 import dataclasses
 import operator
+from typing import Any
 
 import numpy as np
 
@@ -20,6 +21,10 @@ class Options:
     max_operand: int = 99
     terms: int = 2
     """Numbers per question; * is done before + and -."""
+    guesses: int = 0
+    """Of ten solutions to imitate in a cold start, how many are bare guesses, off by up
+    to 5, instead of the worked solution: a base model with a bad habit and a rarer good
+    one, for RL to choose from."""
     wording: str = "equation"
     """"equation" ("6 + 4 =") or "question" ("What is 6 + 4?")."""
 
@@ -32,6 +37,8 @@ class Options:
                 "needs 0 <= min_operand <= max_operand, got "
                 f"{self.min_operand} and {self.max_operand}"
             )
+        if not 0 <= self.guesses <= 10:
+            raise ValueError(f"guesses is out of 0..10, got {self.guesses}")
         if self.terms < 2:
             raise ValueError(f"terms is at least 2, got {self.terms}")
         if self.wording not in ("equation", "question"):
@@ -55,12 +62,18 @@ def draw(random: np.random.Generator, options: Options) -> Draft:
     text = _text(numbers, signs)
     steps = work_out(numbers, signs)
     question = f"{text} =" if options.wording == "equation" else f"What is {text}?"
+    meta: dict[str, Any] = {"operators": "".join(signs)}
+    worked = "\n".join(steps)
+    if options.guesses:
+        off = random.integers(-5, 5, size=options.guesses, endpoint=True).tolist()
+        guessed = [str(int(steps[-1]) + by) for by in off]
+        meta["solutions"] = [*guessed, *[worked] * (10 - options.guesses)]
     return Draft(
         question=question,
         answer=steps[-1],
-        solution="\n".join(steps),
+        solution=worked,
         key=_key(numbers, signs),
-        meta={"operators": "".join(signs)},
+        meta=meta,
     )
 
 
