@@ -22,8 +22,8 @@ class _PresetParser(flags.ArgumentParser):
             return argument
         if argument not in PRESETS:
             raise ConfigError(
-                f"config: objective={argument!r} is no preset"
-                f"{suggestion(argument, list(PRESETS))}. Presets: {', '.join(PRESETS)}."
+                f"config: objective={argument!r} is none of the presets "
+                f"{', '.join(PRESETS)}{suggestion(argument, list(PRESETS))}"
             )
         return Objective(name=argument, **PRESETS[argument])
 
@@ -35,6 +35,8 @@ config_flags.register_flag_parser_for_type(Objective, _PresetParser())
 _CONFIG = config_flags.DEFINE_config_file(
     "config", None, "A recipe: a Python file with get_config() -> Config."
 )
+
+_NO_RECIPE = "config: give a recipe, as --config=configs/quickstart.py"
 
 
 def run(main: Callable[[Config], int | None]) -> None:
@@ -52,9 +54,7 @@ def run(main: Callable[[Config], int | None]) -> None:
             )
         config = _CONFIG.value
         if config is None:
-            raise ConfigError(
-                "config: give a recipe, as --config=configs/quickstart.py"
-            )
+            raise ConfigError(_NO_RECIPE)
         if not isinstance(config, Config):
             raise ConfigError(
                 "config: get_config() of the recipe must return a "
@@ -65,7 +65,7 @@ def run(main: Callable[[Config], int | None]) -> None:
 
     try:
         _check_names(sys.argv[1:])
-        app.run(with_config)
+        app.run(with_config, flags_parser=_parse)
     except (ConfigError, flags.Error, FileNotFoundError) as error:
         print(f"error: {_plain(error)}", file=sys.stderr)
         sys.exit(2)
@@ -87,11 +87,31 @@ def setting_names(kind: type = Config, prefix: str = "") -> list[str]:
     return names
 
 
+def _parse(argv: list[str]) -> list[str]:
+    """Parses as absl does, but leaves its errors to `run`: absl would exit with 1."""
+    given = {argument.split("=", 1)[0].lstrip("-") for argument in argv[1:]}
+    if "config" not in given and any(name.startswith("config.") for name in given):
+        raise ConfigError(_NO_RECIPE)
+    try:
+        rest = flags.FLAGS(argv)
+        # A recipe that could not be opened says so once it is looked into.
+        getattr(_CONFIG.value, "run_dir", None)
+    except OSError as error:
+        raise ConfigError(
+            f"config: the recipe cannot be read: {error.__cause__ or error}"
+        ) from error
+    return rest
+
+
 def _check_names(arguments: list[str]) -> None:
     known = setting_names()
     for argument in arguments:
         flag = argument.split("=", 1)[0].lstrip("-")
-        if not argument.startswith("-") or not flag.startswith("config."):
+        if not argument.startswith("-"):
+            continue
+        # --noconfig.data.shuffle is --config.data.shuffle=false.
+        flag = flag.removeprefix("no") if flag.startswith("noconfig.") else flag
+        if not flag.startswith("config."):
             continue
         name = flag.removeprefix("config.")
         if name not in known:
