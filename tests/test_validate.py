@@ -1,0 +1,292 @@
+"""Every rule of validate.py: what it refuses, what it says, what it lets through."""
+
+import dataclasses
+
+import pytest
+
+from rlvr_jax.config import Config
+from rlvr_jax.core.presets import PRESETS
+from rlvr_jax.validate import AT_LEAST, CHOICES, ConfigError, setting, validate
+
+
+def changed(**settings):
+    """The defaults with dotted settings changed (`__` for the dot)."""
+    return with_settings({n.replace("__", "."): v for n, v in settings.items()})
+
+
+def with_settings(settings):
+    config = Config()
+    for name, value in settings.items():
+        section, _, field = name.rpartition(".")
+        target = setting(config, section) if section else config
+        assert hasattr(target, field)
+        setattr(target, field, value)
+    return config
+
+
+def all_faults(config):
+    """The lines of the error, or none."""
+    try:
+        validate(config)
+    except ConfigError as error:
+        return str(error).split("\n")
+    return []
+
+
+def faults(**settings):
+    return all_faults(changed(**settings))
+
+
+def test_the_defaults_and_every_preset_pass():
+    validate(Config())
+    for preset in PRESETS.values():
+        validate(changed(**{f"objective__{n}": v for n, v in preset.items()}))
+
+
+@pytest.mark.parametrize("name", CHOICES)
+def test_choices(name):
+    choices = ", ".join(CHOICES[name])
+    expected = f"config: {name}='sideways' is none of {choices}."
+    assert expected in all_faults(with_settings({name: "sideways"}))
+
+
+def test_the_default_of_every_choice_is_one():
+    for name, choices in CHOICES.items():
+        assert setting(Config(), name) in choices
+
+
+@pytest.mark.parametrize("name", AT_LEAST)
+def test_lower_limits(name):
+    """The limit itself passes this rule, whatever others say; less does not."""
+    least = AT_LEAST[name]
+    too_small = least - 1 if isinstance(least, int) else least / 2
+    expected = f"config: {name}={too_small} must be at least {least:g}."
+    assert expected in all_faults(with_settings({name: too_small}))
+    at_limit = all_faults(with_settings({name: least}))
+    assert not any("must be at least" in fault for fault in at_limit)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (
+            {"rollout__top_p": 0.0},
+            "rollout.top_p and evaluation.top_p must be in (0, 1]; 1 keeps all.",
+        ),
+        (
+            {"evaluation__top_p": 1.1},
+            "rollout.top_p and evaluation.top_p must be in (0, 1]; 1 keeps all.",
+        ),
+        (
+            {"rollout__min_p": 1.0},
+            "rollout.min_p=1.0 must be in [0, 1); 0 keeps all.",
+        ),
+        (
+            {"rollout__min_p": -0.1},
+            "rollout.min_p=-0.1 must be in [0, 1); 0 keeps all.",
+        ),
+        (
+            {"rollout__temperature": 0.0},
+            "rollout.temperature=0.0 must be above 0: equal completions teach nothing.",
+        ),
+        (
+            {"reward__max_failure_rate": 1.5},
+            "reward.max_failure_rate is a share, in [0, 1].",
+        ),
+        (
+            {"objective__epsilon_low": 1.2},
+            "objective.epsilon_low=1.2 must be in [0, 1].",
+        ),
+        (
+            {"objective__epsilon_high": -0.1},
+            "objective.epsilon_high=-0.1 must not be negative.",
+        ),
+        (
+            {
+                "objective__overlong_buffer_tokens": 65,
+                "rollout__max_completion_tokens": 64,
+            },
+            "objective.overlong_buffer_tokens=65 exceeds "
+            "rollout.max_completion_tokens=64.",
+        ),
+        (
+            {"rollout__num_generations": 1},
+            "objective.advantage='group' compares completions of one prompt and needs "
+            "rollout.num_generations >= 2, got 1.",
+        ),
+    ],
+)
+def test_ranges(settings, message):
+    assert faults(**settings) == [f"config: {message}"]
+
+
+def test_limits_of_ranges_that_pass():
+    validate(
+        changed(rollout__top_p=1.0, rollout__min_p=0.0, reward__max_failure_rate=1)
+    )
+    validate(changed(rollout__top_p=0.01, rollout__min_p=0.99))
+    validate(changed(objective__epsilon_low=0.0, objective__epsilon_high=0.0))
+    validate(changed(objective__epsilon_low=1.0, reward__max_failure_rate=0))
+    validate(
+        changed(objective__overlong_buffer_tokens=64, rollout__max_completion_tokens=64)
+    )
+
+
+@pytest.mark.parametrize(
+    ("prompts", "minibatches", "suggested"),
+    [(10, 4, 8), (11, 4, 12), (3, 8, 8), (7, 2, 8)],
+)
+def test_prompts_divide_into_minibatches(prompts, minibatches, suggested):
+    found = faults(
+        batch__prompts_per_step=prompts, batch__minibatches_per_step=minibatches
+    )
+    assert found == [
+        f"config: batch.prompts_per_step={prompts} is not a multiple of "
+        f"batch.minibatches_per_step={minibatches}; try {suggested} prompts."
+    ]
+    validate(
+        changed(
+            batch__prompts_per_step=suggested, batch__minibatches_per_step=minibatches
+        )
+    )
+
+
+def test_micro_batches_are_whole_groups_or_parts_of_one():
+    """2 prompts of 6 a minibatch: 1, 2, 3 divide 6; 6 and 12 divide the 12 rows."""
+    sizes = {"batch__prompts_per_step": 4, "batch__minibatches_per_step": 2}
+    sizes["rollout__num_generations"] = 6
+    fitting = {0, 1, 2, 3, 6, 12}
+    for size in range(26):
+        if size in fitting:
+            validate(changed(**sizes, batch__micro_batch_size=size))
+            continue
+        assert faults(**sizes, batch__micro_batch_size=size) == [
+            f"config: batch.micro_batch_size={size} completions must divide "
+            "rollout.num_generations=6 or be a multiple of it that divides a minibatch "
+            "of 12; possible: 1, 2, 3, 6, 12 (or 0 for a whole minibatch)."
+        ]
+
+
+def test_k1_in_the_loss_is_refused_with_its_reason():
+    """E[grad k1] = E[grad log pi] = 0, so only its noise would reach the policy."""
+    found = faults(objective__beta=0.1, objective__kl_estimator="k1")
+    assert len(found) == 1
+    assert found[0].startswith("config: objective.kl_estimator='k1' in the loss")
+    assert "expected gradient of zero" in found[0]
+    assert "Use 'k3' or 'k2', or objective.kl_placement='reward'." in found[0]
+    for estimator in ("k2", "k3"):
+        validate(changed(objective__beta=0.1, objective__kl_estimator=estimator))
+
+
+def test_only_k1_belongs_into_the_reward():
+    reward = {"objective__beta": 0.1, "objective__kl_placement": "reward"}
+    for estimator in ("k2", "k3"):
+        (found,) = faults(**reward, objective__kl_estimator=estimator)
+        assert "objective.kl_placement='reward' takes kl_estimator='k1'" in found
+        assert found.endswith(f"got {estimator!r}.")
+    validate(changed(**reward, objective__kl_estimator="k1"))
+
+
+# What is ignored, its changed value, and under which settings; "" by default.
+IGNORED = [
+    ("model.hidden_size", 64, {"model.path": "somewhere"}, "model.path is set"),
+    ("model.intermediate_size", 64, {"model.path": "somewhere"}, "model.path is set"),
+    ("model.num_layers", 2, {"model.path": "somewhere"}, "model.path is set"),
+    ("model.num_heads", 2, {"model.path": "somewhere"}, "model.path is set"),
+    ("model.num_kv_heads", 1, {"model.path": "somewhere"}, "model.path is set"),
+    ("model.rope_theta", 5e5, {"model.path": "somewhere"}, "model.path is set"),
+    ("data.task_options", '{"max_operand": 3}', {}, "is a task:"),
+    ("data.subset", "main", {}, "is a hub:"),
+    ("data.few_shot", 2, {}, "data.template is 'chat'"),
+    ("data.system_prompt", "Hi", {"data.template": "raw"}, "data.template is 'raw'"),
+    ("reward.format_weight", 0.5, {}, "reward.format is empty"),
+    *(
+        (name, value, {"objective.surrogate": "reinforce"}, reason)
+        for name, value, reason in (
+            ("objective.epsilon_low", 0.1, "'reinforce' does not clip"),
+            ("objective.epsilon_high", 0.1, "'reinforce' does not clip"),
+            ("objective.ratio_level", "sequence", "'reinforce' uses no ratio"),
+        )
+    ),
+    ("objective.kl_estimator", "k2", {}, "objective.beta is 0"),
+    ("objective.kl_placement", "reward", {}, "objective.beta is 0"),
+    ("objective.overlong_penalty", 2.0, {}, "objective.overlong_buffer_tokens is 0"),
+    *(
+        (name, value, {"objective.scale_rewards": "none"}, "scale_rewards is 'none'")
+        for name, value in (("objective.std_ddof", 1), ("objective.std_epsilon", 1e-4))
+    ),
+    ("warmup.batch_size", 8, {}, "warmup.steps is 0"),
+    ("warmup.learning_rate", 1e-4, {}, "warmup.steps is 0"),
+    *(
+        (f"evaluation.{name}", value, {"evaluation.prompts": 0}, "prompts is 0")
+        for name, value in (
+            ("every_steps", 5),
+            ("num_generations", 4),
+            ("temperature", 0.5),
+            ("top_p", 0.5),
+        )
+    ),
+    (
+        "logging.completions_shown",
+        1,
+        {"logging.completions_every_steps": 0},
+        "logging.completions_every_steps is 0",
+    ),
+]
+READ = {
+    "data.task_options": {"data.train": "task:arithmetic"},
+    "data.subset": {"data.evaluation": "hub:openai/gsm8k"},
+    "data.few_shot": {"data.template": "raw"},
+    "reward.format_weight": {"reward.format": "boxed"},
+    "objective.kl_estimator": {"objective.beta": 0.1},
+    "objective.kl_placement": {"objective.beta": 0.1, "objective.kl_estimator": "k1"},
+    "objective.overlong_penalty": {"objective.overlong_buffer_tokens": 8},
+    "warmup.batch_size": {"warmup.steps": 1},
+    "warmup.learning_rate": {"warmup.steps": 1},
+}
+"""For what the defaults ignore: settings under which it is read."""
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "others", "reason"), IGNORED, ids=[row[0] for row in IGNORED]
+)
+def test_a_setting_that_nothing_reads_is_refused(name, value, others, reason):
+    (fault,) = all_faults(with_settings(others | {name: value}))
+    assert fault.startswith(f"config: {name}={value!r} would be ignored, since ")
+    assert fault.endswith(f"{reason}. Leave it out or change that.")
+    validate(with_settings(others))
+    validate(with_settings(READ.get(name, {}) | {name: value}))
+
+
+def test_the_ignored_settings_of_the_table_are_all_there_are():
+    """Each rule of the module appears above: every evaluation field does, at least."""
+    names = {row[0] for row in IGNORED}
+    fields = {f"evaluation.{f.name}" for f in dataclasses.fields(Config().evaluation)}
+    assert fields - {"evaluation.prompts"} <= names
+
+
+def test_several_faults_come_in_one_message():
+    found = faults(
+        steps=-1,
+        model__dtype="float16",
+        rollout__num_generations=1,
+        batch__prompts_per_step=7,
+        batch__minibatches_per_step=2,
+        warmup__batch_size=3,
+    )
+    starts = (
+        "model.dtype='float16'",
+        "steps=-1",
+        "batch.prompts_per_step=7",
+        "objective.advantage='group'",
+        "warmup.batch_size=3",
+    )
+    assert len(found) == len(starts)
+    for line, start in zip(found, starts, strict=True):
+        assert line.startswith(f"config: {start}")
+
+
+def test_sizes_below_one_do_not_hide_behind_a_division():
+    found = faults(batch__minibatches_per_step=0, rollout__num_generations=0)
+    assert "config: batch.minibatches_per_step=0 must be at least 1." in found
+    assert "config: rollout.num_generations=0 must be at least 1." in found
