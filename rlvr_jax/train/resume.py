@@ -37,6 +37,8 @@ def check_same_run(config: Config, folder: pathlib.Path) -> None:
         return
     try:
         saved = json.loads(path.read_text(encoding="utf8"))
+        if not isinstance(saved, dict):
+            raise ValueError(f"it holds {saved!r:.40}, no settings")
     except ValueError as error:
         raise ConfigError(
             f"run_dir={folder}: {path.name} is not readable ({error}); remove the "

@@ -1,0 +1,114 @@
+"""A run folder takes the run that made it, and no other."""
+
+import json
+
+import pytest
+
+from rlvr_jax import config as config_lib
+from rlvr_jax.config import Config
+from rlvr_jax.train.resume import check_same_run
+from rlvr_jax.validate import ConfigError
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """The folder of a run with the default settings."""
+    config_lib.save(Config(), tmp_path / "config.json")
+    return tmp_path
+
+
+def test_a_new_folder_is_made(tmp_path):
+    folder = tmp_path / "runs" / "first"
+    check_same_run(Config(), folder)
+    assert folder.is_dir()
+    assert not list(folder.iterdir())
+
+
+def test_the_same_settings_continue(folder):
+    check_same_run(Config(), folder)
+
+
+def test_changed_settings_are_listed_with_both_values(folder):
+    changed = Config(seed=5)
+    changed.objective.epsilon_high = 0.4
+    changed.mesh.shape = (2, 1, 1)  # free
+    with pytest.raises(ConfigError) as caught:
+        check_same_run(changed, folder)
+    assert str(caught.value) == (
+        f"run_dir={folder} holds a run with other settings:\n"
+        "  objective.epsilon_high: 0.28 there, 0.4 now\n"
+        "  seed: 0 there, 5 now\n"
+        "Give those values to continue it, or choose another --config.run_dir."
+    )
+
+
+def test_what_does_not_change_the_learning_may_change(folder):
+    free = Config(run_dir="elsewhere")
+    free.logging.report = False
+    free.checkpoint.every_steps = 3
+    free.evaluation.prompts = 8
+    free.mesh.shape = (2, 2, 2)
+    free.reward.execution = "callback"
+    free.reward.workers = 3
+    free.reward.timeout_s = 9.0
+    free.reward.max_failure_rate = 0.5
+    free.reward.check_references = 0
+    free.batch.micro_batch_size = 4
+    free.batch.logprob_chunk_tokens = 64
+    free.model.remat = "none"
+    check_same_run(free, folder)
+
+
+@pytest.mark.parametrize(
+    ("section", "field", "value"),
+    [
+        ("reward", "correct", 2.0),
+        ("reward", "verifier", "exact"),
+        ("batch", "prompts_per_step", 16),
+        ("batch", "epochs_per_step", 2),
+        ("model", "dtype", "bfloat16"),
+        ("rollout", "temperature", 0.9),
+        ("optimizer", "learning_rate", 1e-3),
+        ("warmup", "steps", 3),
+        ("data", "shuffle", False),
+    ],
+)
+def test_what_changes_the_learning_may_not(folder, section, field, value):
+    config = Config()
+    setattr(getattr(config, section), field, value)
+    with pytest.raises(ConfigError, match=rf"\n  {section}\.{field}: .* now\n"):
+        check_same_run(config, folder)
+
+
+@pytest.mark.parametrize("schedule", ["constant", "linear", "cosine"])
+def test_more_steps_unless_the_learning_rate_depends_on_them(tmp_path, schedule):
+    config = Config(steps=100)
+    config.optimizer.schedule = schedule
+    config_lib.save(config, tmp_path / "config.json")
+    config.steps = 200
+    if schedule == "constant":
+        check_same_run(config, tmp_path)
+        return
+    with pytest.raises(ConfigError, match=r"\n  steps: 100 there, 200 now\n"):
+        check_same_run(config, tmp_path)
+
+
+def test_a_setting_that_the_older_run_did_not_know_is_listed(folder):
+    saved = json.loads((folder / "config.json").read_text())
+    del saved["objective"]["beta"]
+    saved["objective"]["gone"] = 3
+    (folder / "config.json").write_text(json.dumps(saved))
+    with pytest.raises(ConfigError) as caught:
+        check_same_run(Config(), folder)
+    assert "\n  objective.beta: None there, 0.0 now\n" in str(caught.value)
+    assert "\n  objective.gone: 3 there, None now\n" in str(caught.value)
+
+
+@pytest.mark.parametrize("content", [b"", b'{"seed": ', b"\xff\xfe{}", b"[1]", b"3"])
+def test_an_unreadable_config_says_so(folder, content):
+    (folder / "config.json").write_bytes(content)
+    with pytest.raises(ConfigError) as caught:
+        check_same_run(Config(), folder)
+    message = str(caught.value)
+    assert message.startswith(f"run_dir={folder}: config.json is not readable (")
+    assert message.endswith("remove the folder or choose another --config.run_dir.")
