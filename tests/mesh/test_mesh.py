@@ -1,0 +1,126 @@
+"""Mesh shapes, the axis that rows are split along, and arrays there and back."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.sharding import NamedSharding, PartitionSpec
+
+from rlvr_jax.mesh.mesh import (
+    AXES,
+    ROW_AXES,
+    constrain_rows,
+    fetch,
+    make_mesh,
+    put,
+    row_spec,
+)
+
+WHOLE, PROMPTS = PartitionSpec(), PartitionSpec(ROW_AXES)
+COMPLETIONS = PartitionSpec(None, ROW_AXES)
+
+
+@pytest.mark.parametrize(
+    ("shape", "sizes"),
+    [
+        ((-1, 1, 1), (8, 1, 1)),
+        ((2, -1, 2), (2, 2, 2)),
+        ((4, 2, -1), (4, 2, 1)),
+        ((2, 4, 1), (2, 4, 1)),
+        ([1, 1, 8], (1, 1, 8)),
+    ],
+)
+def test_shapes_that_fill_the_eight_devices(shape, sizes):
+    mesh = make_mesh(shape)
+    assert mesh.shape == dict(zip(AXES, sizes, strict=True))
+    assert {d.id for d in mesh.devices.flat} == {d.id for d in jax.devices()}
+
+
+def test_a_mesh_of_the_devices_given():
+    devices = jax.devices()[2:4]
+    mesh = make_mesh((1, -1, 1), devices)
+    assert list(mesh.devices.flat) == devices
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [
+        (2, 2, 1),
+        (3, -1, 1),
+        (-1, -1, 1),
+        (-1, 16, 1),
+        (8, 1),
+        (2, 2, 2, 1),
+        (-2, -4, 1),
+        (0, -1, 1),
+        (-8, -1, 1),
+        (),
+    ],
+)
+def test_shapes_that_do_not(shape):
+    with pytest.raises(ValueError, match=r"mesh\.shape=.* does not fill 8 devices"):
+        make_mesh(shape)
+
+
+@pytest.mark.parametrize(
+    ("mesh_shape", "rows", "spec"),
+    [
+        ((1, 1, 8), (3, 5), WHOLE),
+        ((2, 2, 2), (4, 3), PROMPTS),
+        ((2, 2, 2), (8, 4, 7), PROMPTS),
+        ((2, 2, 2), (2, 4), COMPLETIONS),
+        ((4, 2, 1), (1, 16, 5), COMPLETIONS),
+        ((4, 2, 1), (16,), PROMPTS),
+    ],
+)
+def test_rows_split_along_prompts_else_completions(mesh_shape, rows, spec):
+    assert row_spec(make_mesh(mesh_shape), rows) == spec
+
+
+@pytest.mark.parametrize("rows", [(2, 2), (3, 5, 4), (6,)])
+def test_rows_that_divide_along_neither(rows):
+    """An axis after the first two does not count: it is tokens."""
+    with pytest.raises(ValueError, match=r"^row_spec: 4 row devices") as caught:
+        row_spec(make_mesh((2, 2, 2)), rows)
+    for name in ("batch.prompts_per_step", "batch.micro_batch_size", "mesh.shape"):
+        assert name in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("shape", "by_prompt", "by_row"),
+    [((8, 2, 3), PROMPTS, PROMPTS), ((2, 8, 3), WHOLE, COMPLETIONS)],
+)
+def test_rows_are_constrained_inside_a_program(shape, by_prompt, by_row):
+    """Prompts go with their rows, or to all devices that share their completions."""
+    mesh = make_mesh((4, 2, 1))
+    prompts = {"lengths": np.arange(shape[0])}
+    rows = {"tokens": np.arange(np.prod(shape)).reshape(shape)}
+
+    @jax.jit
+    def program(prompts, rows):
+        return constrain_rows(prompts, rows, mesh)
+
+    new_prompts, new_rows = program(prompts, rows)
+    lengths, tokens = new_prompts["lengths"], new_rows["tokens"]
+    assert lengths.sharding.is_equivalent_to(NamedSharding(mesh, by_prompt), 1)
+    assert tokens.sharding.is_equivalent_to(NamedSharding(mesh, by_row), 3)
+    np.testing.assert_array_equal(lengths, prompts["lengths"])
+    np.testing.assert_array_equal(tokens, rows["tokens"])
+
+
+@pytest.mark.parametrize(
+    ("spec", "part"),
+    [(WHOLE, (8, 4)), (PROMPTS, (2, 4)), (PartitionSpec("tensor", "data"), (4, 2))],
+)
+def test_put_and_fetch_are_there_and_back(spec, part):
+    mesh = make_mesh((2, 2, 2))
+    array = np.arange(32, dtype=np.float32).reshape(8, 4)
+    there = put(array, mesh, spec)
+    assert there.sharding == NamedSharding(mesh, spec)
+    assert {shard.data.shape for shard in there.addressable_shards} == {part}
+    for shard in there.addressable_shards:
+        np.testing.assert_array_equal(shard.data, array[shard.index])
+    back = fetch({"rows": there, "scalar": jnp.float32(2)})
+    assert isinstance(back["rows"], np.ndarray)
+    np.testing.assert_array_equal(back["rows"], array)
+    assert back["scalar"] == 2
