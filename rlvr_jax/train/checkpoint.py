@@ -50,14 +50,18 @@ class Checkpoints:
         Raises:
           ValueError: the checkpoint holds other parameters than the model has.
         """
-        wanted = jax.tree.map(ocp.utils.to_shape_dtype_struct, _named(like))
+        # Not jax.tree.map, which sorts the names and so would mix the leaves up.
+        wanted = {
+            name: ocp.utils.to_shape_dtype_struct(leaf)
+            for name, leaf in _named(like).items()
+        }
         restored = self._manager.restore(
             self.latest,
             args=ocp.args.Composite(
                 state=ocp.args.StandardRestore(wanted), extra=ocp.args.JsonRestore()
             ),
         )
-        leaves = [restored["state"][name] for name in wanted]
+        leaves = [restored["state"][name] for name in names]
         return jax.tree.unflatten(jax.tree.structure(like), leaves), restored["extra"]
 
     def close(self) -> None:

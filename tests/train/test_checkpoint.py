@@ -1,0 +1,156 @@
+"""What is saved comes back bit for bit; what was half written does not."""
+
+import dataclasses
+import shutil
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+from rlvr_jax.mesh.mesh import make_mesh
+from rlvr_jax.mesh.sharding import parameter_shardings
+from rlvr_jax.train.checkpoint import Checkpoints
+from rlvr_jax.train.policy import new_state
+from rlvr_jax.train.step import TrainState
+from tests import bigram
+
+TEMPORARY = ".orbax-checkpoint-tmp"
+OPTIMIZER = optax.chain(optax.clip_by_global_norm(1.0), optax.adamw(0.1))
+
+
+def a_state(seed=0, step=3, keeps_reference=True):
+    """A state with no two arrays alike, as after some steps."""
+    parameters = bigram.policy(seed)[1]
+    moments = jax.tree.map(
+        lambda leaf: (
+            leaf + jax.random.normal(jax.random.key(seed), leaf.shape)
+            if leaf.dtype == jnp.float32
+            else leaf + step
+        ),
+        OPTIMIZER.init(parameters),
+    )
+    reference = bigram.policy(seed + 1)[1] if keeps_reference else None
+    return TrainState(parameters, moments, reference, jnp.int32(step))
+
+
+def assert_equal(found, expected):
+    assert jax.tree.structure(found) == jax.tree.structure(expected)
+    for a, b in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
+        assert a.dtype == b.dtype
+        np.testing.assert_array_equal(jax.device_get(a), jax.device_get(b))
+
+
+@pytest.fixture
+def opened(tmp_path):
+    """Opens the checkpoints of the folder; closes them at the end."""
+    managers = []
+
+    def open_(keep=2, folder=tmp_path / "checkpoints"):
+        managers.append(Checkpoints(folder, keep))
+        return managers[-1]
+
+    yield open_
+    for manager in managers:
+        manager.close()
+
+
+@pytest.mark.parametrize("keeps_reference", [True, False])
+def test_a_state_comes_back_bit_for_bit(opened, keeps_reference):
+    """Parameters, moments, counts, reference, step, and JSON beside them."""
+    state = a_state(keeps_reference=keeps_reference)
+    extra = {"before": {"pass@1": [0.25, 0.125, 0.5]}, "none": None}
+    first = opened()
+    assert first.latest is None
+    first.save(state, 3, extra)
+    first.close()
+    second = opened()
+    assert second.latest == 3
+    blank = jax.tree.map(jnp.zeros_like, state)
+    found, with_it = second.restore(like=blank)
+    assert_equal(found, state)
+    assert with_it == extra
+
+
+def test_saving_copies_before_the_arrays_are_donated(opened):
+    """The next step may reuse the memory while the save is still under way."""
+    state = a_state()
+    expected = [np.array(leaf) for leaf in jax.tree.leaves(state)]
+    checkpoints = opened()
+    checkpoints.save(state, 3, {})
+    for leaf in jax.tree.leaves(state):
+        leaf.delete()
+    checkpoints.close()
+    found = opened().restore(like=a_state(7))[0]
+    for a, b in zip(jax.tree.leaves(found), expected, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_a_half_written_newer_checkpoint_is_ignored(opened, tmp_path):
+    """Orbax writes under a temporary name and renames once all files are there; a
+    killed save leaves the temporary folder."""
+    checkpoints = opened()
+    checkpoints.save(a_state(), 3, {"step": 3})
+    checkpoints.close()
+    folder = tmp_path / "checkpoints"
+    shutil.copytree(folder / "3", folder / f"9{TEMPORARY}")
+    (folder / f"10{TEMPORARY}").mkdir()
+    again = opened()
+    assert again.latest == 3
+    found, extra = again.restore(like=a_state(7))
+    assert_equal(found, a_state())
+    assert extra == {"step": 3}
+
+
+def test_the_newest_are_kept_and_restored(opened, tmp_path):
+    checkpoints = opened(keep=2)
+    for step in (1, 2, 3):
+        checkpoints.save(a_state(seed=step, step=step), step, {"step": step})
+    checkpoints.close()
+    kept = {path.name for path in (tmp_path / "checkpoints").iterdir()}
+    assert kept == {"2", "3"}
+    found, extra = opened().restore(like=a_state())
+    assert_equal(found, a_state(seed=3))
+    assert extra == {"step": 3}
+
+
+def test_a_state_of_one_device_restores_onto_eight(opened):
+    """The checkpoint has no mesh: resuming may use another one."""
+    state = a_state()
+    checkpoints = opened()
+    checkpoints.save(state, 3, {})
+    checkpoints.close()
+    mesh = make_mesh((2, 2, 2))
+    parameters = bigram.policy(5)[1]
+    spread = jax.device_put(parameters, parameter_shardings(parameters, mesh))
+    like = new_state(spread, OPTIMIZER, mesh, keeps_reference=True)
+    found, _ = opened().restore(like=like)
+    assert_equal(found, state)
+    pairs = zip(jax.tree.leaves(found), jax.tree.leaves(like), strict=True)
+    for a, b in pairs:
+        assert a.sharding.is_equivalent_to(b.sharding, a.ndim)
+        assert len(a.sharding.device_set) == 8
+
+
+def test_parameters_of_other_shapes_are_an_error(opened):
+    checkpoints = opened()
+    checkpoints.save(a_state(), 3, {})
+    wider = a_state()
+    wider = dataclasses.replace(
+        wider, parameters=jax.tree.map(lambda x: jnp.zeros((99, 8)), wider.parameters)
+    )
+    with pytest.raises(ValueError, match=r"shape"):
+        checkpoints.restore(like=wider)
+
+
+def test_a_state_without_what_was_saved_is_an_error(opened):
+    """A reference was saved; a run at beta 0 has none. And the other way around."""
+    checkpoints = opened()
+    checkpoints.save(a_state(), 3, {})
+    without = dataclasses.replace(a_state(), reference=None)
+    with pytest.raises(ValueError, match="reference"):
+        checkpoints.restore(like=without)
+    checkpoints.save(without, 4, {})
+    with pytest.raises(ValueError, match="reference"):
+        checkpoints.restore(like=a_state())
