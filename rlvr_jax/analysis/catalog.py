@@ -151,9 +151,6 @@ SECTIONS = (
                 ),
             ),
             Chart("Gradient norm", "", (("grad/norm", "before clipping"),)),
-            Chart(
-                "Gradient clipped", "share", (("grad/clipped_share", "of the updates"),)
-            ),
             Chart("Learning rate", "", (("optimizer/learning_rate", "last update"),)),
             Chart(
                 "Skipped updates", "share", (("optimizer/skipped", "of the updates"),)

@@ -1,7 +1,7 @@
 """From sampled tokens to rewards: decode, verify in the pool, pay."""
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from jaxtyping import Bool, Float32, Int
@@ -37,6 +37,8 @@ class Scorer:
     tokenizer: Tokenizer
     problems: Sequence[Problem]
     reward: RewardConfig
+    reads: Mapping[str, str]
+    """Verifier name -> "answer" or "completion", as `VerifierPool.check` returns."""
     pool: VerifierPool
 
     def __call__(
@@ -77,6 +79,11 @@ class Scorer:
         judged = self.pool.verify([*samples, *formats])
         verdicts, format_verdicts = judged[: len(samples)], judged[len(samples) :]
         metrics = {f"verifier/{k}": v for k, v in rates(verdicts).items()}
+        reading = [self.reads[sample.verifier] for sample in [*samples, *formats]]
+        read = np.reshape(
+            [what == "completion" for what in reading], (-1, len(samples))
+        )
+        metrics["verifier/read_reasoning_share"] = float(read.any(axis=0).mean())
         self._check_failures(verdicts, metrics)
 
         scores = np.array([verdict.score for verdict in verdicts], np.float32)
@@ -93,6 +100,15 @@ class Scorer:
             verdicts=verdicts,
             metrics=metrics,
         )
+
+    def _read_reasoning(self, samples: list[Sample]) -> float:
+        """Share of completions of which some verifier read more than the answer."""
+        if self.reward.format and self._reads(f"format:{self.reward.format}"):
+            return 1.0
+        return float(np.mean([self._reads(sample.verifier) for sample in samples]))
+
+    def _reads(self, verifier: str) -> bool:
+        return self.reads[verifier] == "completion"
 
     def _check_failures(self, verdicts: list[Verdict], metrics: dict[str, float]):
         share = metrics["verifier/crash"] + metrics["verifier/timeout"]

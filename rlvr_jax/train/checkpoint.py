@@ -61,7 +61,7 @@ class Checkpoints:
                 state=ocp.args.StandardRestore(wanted), extra=ocp.args.JsonRestore()
             ),
         )
-        leaves = [restored["state"][name] for name in names]
+        leaves = [restored["state"][name] for name in wanted]
         return jax.tree.unflatten(jax.tree.structure(like), leaves), restored["extra"]
 
     def close(self) -> None:

@@ -172,7 +172,8 @@ def _diagnostics(policy_logprobs, entropies, log_ratio, rows: Rows):
     )
     ratio = jnp.exp(log_ratio)
     old = policy_logprobs if rows.old_logprobs is None else flat(rows.old_logprobs)
-    mismatch = jnp.abs(ratios.token_log_ratio(old, flat(rows.rollout_logprobs), mask))
+    gap = ratios.token_log_ratio(old, flat(rows.rollout_logprobs), mask)
+    mismatch = jnp.abs(gap)
     correct = flat(rows.correct)[:, None]
     mean = diagnostics.masked_mean
     sums = {
@@ -182,6 +183,7 @@ def _diagnostics(policy_logprobs, entropies, log_ratio, rows: Rows):
         "ratio/mean": mean(ratio, mask),
         "kl/old_policy": mean(ratio - 1 - log_ratio, mask),
         "mismatch/abs_logprob_mean": mean(mismatch, mask),
+        "mismatch/kl": mean(jnp.expm1(gap) - gap, mask),
     }
     if rows.reference_logprobs is not None:
         gap = ratios.token_log_ratio(

@@ -31,7 +31,6 @@ from rlvr_jax.validate import ConfigError
 from rlvr_jax.verifiers.base import Sample
 from rlvr_jax.verifiers.pool import VerifierPool
 from rlvr_jax.verifiers.preflight import check_references
-from rlvr_jax.verifiers.registry import resolve
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,7 +64,7 @@ def prepare(config: Config, pool: VerifierPool) -> Setup:
     train, held_out = _load_prompts(config, tokenizer)
     architecture = architecture_of(config.model, tokenizer.vocab_size)
     _check_row_devices(config, mesh)
-    _check_references(config, pool, train, held_out)
+    reads = _check_verifiers(config, pool, train, held_out)
     slots = slots_for(train.tokens, held_out.tokens if held_out else [])
     end_ids = stop_ids(tokenizer, config.rollout.stop)
     graphdef, parameters = make_decoder(config, architecture, mesh)
@@ -88,6 +87,7 @@ def prepare(config: Config, pool: VerifierPool) -> Setup:
         dtype=jnp.dtype(config.model.dtype),
     )
     sampling = Sampling.from_config(config.rollout, end_ids)
+    scorer = Scorer(tokenizer, train.problems, config.reward, reads, pool)
     return Setup(
         config=config,
         mesh=mesh,
@@ -99,10 +99,10 @@ def prepare(config: Config, pool: VerifierPool) -> Setup:
         order=PromptOrder(
             len(train.problems), batches.size, config.seed, config.data.shuffle
         ),
-        scorer=Scorer(tokenizer, train.problems, config.reward, pool),
+        scorer=scorer,
         sampling=sampling,
         step_plan=step_plan,
-        evaluation=_evaluation(config, held_out, graphdef, batches, sampling, pool)
+        evaluation=_evaluation(config, held_out, graphdef, batches, sampling, scorer)
         if held_out
         else None,
         warmup=_warmup(config, train, tokenizer, batches, step_plan),
@@ -175,13 +175,13 @@ def _check_row_devices(config: Config, mesh: Mesh) -> None:
             raise ConfigError(f"mesh: {name}: {error}") from error
 
 
-def _check_references(config, pool, train, held_out) -> None:
+def _check_verifiers(config, pool, train, held_out) -> dict[str, str]:
+    """What each verifier reads; raises where one or a reference does not work."""
     problems = [*train.problems, *(held_out.problems if held_out else [])]
     names = {problem.verifier for problem in problems}
     if config.reward.format:
         names.add(f"format:{config.reward.format}")
-    for name in sorted(names):
-        resolve(name)
+    reads = pool.check(sorted(names))
     wanted = config.reward.check_references
     spread = problems[:: max(1, len(problems) // max(1, wanted))][:wanted]
     samples = [Sample(p.verifier, "", p.answer, p.question, p.meta) for p in spread]
@@ -197,9 +197,10 @@ def _check_references(config, pool, train, held_out) -> None:
             f"against themselves:\n{shown}\nMend the data (data.train) or choose "
             "another reward.verifier; reward.check_references=0 skips this check."
         )
+    return reads
 
 
-def _evaluation(config, held_out, graphdef, batches, sampling, pool) -> Evaluation:
+def _evaluation(config, held_out, graphdef, batches, sampling, scorer) -> Evaluation:
     settings = config.evaluation
     sampling = dataclasses.replace(
         sampling,
@@ -215,12 +216,7 @@ def _evaluation(config, held_out, graphdef, batches, sampling, pool) -> Evaluati
             tokens=held_out.tokens,
             num_generations=settings.num_generations,
         ),
-        scorer=Scorer(
-            pool=pool,
-            problems=held_out.problems,
-            reward=config.reward,
-            tokenizer=load_tokenizer(config.model.path),
-        ),
+        scorer=dataclasses.replace(scorer, problems=held_out.problems),
         sampling=sampling,
         seed=config.seed,
     )

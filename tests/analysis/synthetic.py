@@ -64,7 +64,6 @@ def step_metrics(step: int, steps: int, rng: np.random.Generator) -> dict[str, f
         "completion/length_max": 256.0,
         "completion/truncated_share": 0.02 + 0.05 * rng.random(),
         "grad/norm": 0.4 * np.exp(rng.normal(0, 0.3)),
-        "grad/clipped_share": float(rng.random() < 0.05),
         "optimizer/learning_rate": 1e-6 * min(1, (step + 1) / 10),
         "optimizer/skipped": 0.0,
         "verifier/correct": rate,

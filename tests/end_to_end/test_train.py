@@ -1,0 +1,151 @@
+"""Whole runs from the command line: what they write, and how they go on."""
+
+import json
+import shutil
+import signal
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file
+
+from tests.end_to_end import command
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """An uninterrupted run, and what it printed."""
+    run_dir = tmp_path_factory.mktemp("runs") / "whole"
+    return run_dir, command.run(run_dir)
+
+
+def assert_same_run(run_dir, other):
+    """Parameters, metrics and completions, bit for bit."""
+    assert command.weights(run_dir) == command.weights(other)
+    assert command.metrics(run_dir) == command.metrics(other)
+    texts = [(d / "completions.jsonl").read_text() for d in (run_dir, other)]
+    assert texts[0] == texts[1]
+
+
+def test_the_run_folder_holds_what_a_run_should(finished):
+    run_dir, printed = finished
+    summary = json.loads((run_dir / "summary.json").read_text())
+    for when in ("before", "after"):
+        for score in ("pass@1", "pass@4"):
+            mean, low, high = summary["eval"][when][score]
+            assert 0 <= low <= mean <= high <= 1
+    assert summary["seconds"] > 0
+    assert summary["finished"]
+    config = json.loads((run_dir / "config.json").read_text())
+    assert config["objective"]["beta"] == 0.01
+    assert "jax" in json.loads((run_dir / "versions.json").read_text())
+    steps = [m["step"] for m in command.metrics(run_dir) if "reward/mean" in m]
+    assert steps == list(range(6))
+    assert (run_dir / "report.html").stat().st_size > 10_000
+    assert (run_dir / "model" / "tokenizer.json").exists()
+    assert {p.name for p in (run_dir / "checkpoints").iterdir()} == {"5", "6"}
+    plan, step = printed.index("Plan"), printed.index("1/6 steps")
+    assert plan < printed.index("cold start: 30 steps") < step
+
+
+@pytest.mark.parametrize("steps_before", [1, 4])
+def test_kill_9_and_the_same_command_give_the_same_run(
+    finished, tmp_path, steps_before
+):
+    """2N = N + kill -9 + N in a new process: parameters, optimizer, data, metrics."""
+    process = command.start(tmp_path / "killed")
+    command.wait_for_steps(process, tmp_path / "killed", steps_before)
+    process.kill()
+    process.wait()
+    assert not (tmp_path / "killed" / "summary.json").exists()
+    command.run(tmp_path / "killed")
+    assert_same_run(tmp_path / "killed", finished[0])
+
+
+def test_ctrl_c_saves_and_the_same_command_continues(finished, tmp_path):
+    process = command.start(tmp_path / "stopped")
+    command.wait_for_steps(process, tmp_path / "stopped", 2)
+    process.send_signal(signal.SIGINT)
+    assert process.wait(timeout=120) == 0
+    printed = (tmp_path / "stopped.log").read_text()
+    assert "finishing this step" in printed
+    assert "the same command continues" in printed
+    summary = json.loads((tmp_path / "stopped" / "summary.json").read_text())
+    assert not summary["finished"]
+    assert f"resumes at {summary['steps']}" in command.run(tmp_path / "stopped")
+    assert_same_run(tmp_path / "stopped", finished[0])
+
+
+def test_verifiers_as_callbacks_give_the_same_run(finished, tmp_path):
+    """The trainer runs either way by a setting, with equal results."""
+    command.run(tmp_path / "callback", "--config.reward.execution=callback")
+    assert_same_run(tmp_path / "callback", finished[0])
+
+
+def test_eight_devices_give_the_same_completions(finished, tmp_path):
+    """Tokens of the first step exactly, parameters to what Adam makes of rounding."""
+    run_dir = tmp_path / "eight"
+    command.run(run_dir, "--config.mesh.shape=(2,2,2)", devices=8)
+    lines = [
+        [json.loads(line) for line in (d / "completions.jsonl").open()]
+        for d in (run_dir, finished[0])
+    ]
+    first = [[row for row in rows if row["step"] == 0] for rows in lines]
+    assert first[0] == first[1]
+    ours, single = (
+        load_file(d / "model" / "model.safetensors") for d in (run_dir, finished[0])
+    )
+    for name, value in single.items():
+        np.testing.assert_allclose(ours[name], value, atol=2e-3, err_msg=name)
+
+
+def test_a_finished_run_is_left_alone(finished, tmp_path):
+    shutil.copytree(finished[0], tmp_path / "again")
+    before = command.weights(tmp_path / "again")
+    printed = command.run(tmp_path / "again")
+    assert "resumes at 6" in printed
+    assert command.weights(tmp_path / "again") == before
+
+
+def test_other_settings_are_refused_on_resume(finished):
+    run_dir, _ = finished
+    log = run_dir.with_suffix(".log").read_text()
+    printed = command.run(run_dir, "--config.objective.epsilon_high=0.4", expect=2)
+    assert "objective.epsilon_high: 0.28 there, 0.4 now" in printed
+    run_dir.with_suffix(".log").write_text(log)
+
+
+def test_a_verifier_of_ones_own_chosen_by_a_row(tmp_path):
+    """Rows name their verifier; a plain function in a file pays for even answers."""
+    (tmp_path / "mine.py").write_text(
+        "def even(sample):\n"
+        "    digits = ''.join(c for c in sample.completion if c.isdigit())\n"
+        "    return bool(digits) and int(digits[-1]) % 2 == 0\n"
+    )
+    rows = [
+        {
+            "question": f"{a} + {b} =",
+            "answer": str(a + b),
+            "solution": str(a + b),
+            "verifier": f"{tmp_path}/mine.py:even" if a % 2 else "math",
+        }
+        for a in range(5)
+        for b in range(8)
+    ]
+    data = tmp_path / "rows.jsonl"
+    data.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    printed = command.run(
+        tmp_path / "own",
+        f"--config.data.train={data}",
+        "--config.data.task_options={}",
+        "--config.steps=1",
+    )
+    assert "even" in printed
+    completions = (tmp_path / "own" / "completions.jsonl").read_text().splitlines()
+    by_row = {row["question"]: row for row in rows}
+    judged = [json.loads(line) for line in completions]
+    evens = [c for c in judged if "even" in by_row[c["prompt"]]["verifier"]]
+    assert evens
+    for completion in evens:
+        digits = "".join(c for c in completion["completion"] if c.isdigit())
+        paid = float(bool(digits) and int(digits[-1]) % 2 == 0)
+        assert completion["reward"] == paid
