@@ -85,10 +85,8 @@ def test_eight_devices_give_the_same_completions(finished, tmp_path):
     """Tokens of the first step exactly, parameters to what Adam makes of rounding."""
     run_dir = tmp_path / "eight"
     command.run(run_dir, "--config.mesh.shape=(2,2,2)", devices=8)
-    lines = [
-        [json.loads(line) for line in (d / "completions.jsonl").open()]
-        for d in (run_dir, finished[0])
-    ]
+    texts = [(d / "completions.jsonl").read_text() for d in (run_dir, finished[0])]
+    lines = [[json.loads(line) for line in text.splitlines()] for text in texts]
     first = [[row for row in rows if row["step"] == 0] for rows in lines]
     assert first[0] == first[1]
     ours, single = (
