@@ -25,7 +25,12 @@ class Checkpoints:
             max_to_keep=keep, enable_async_checkpointing=True
         )
         self._manager = ocp.CheckpointManager(
-            directory.absolute(), options=options, item_names=("state", "extra")
+            directory.absolute(),
+            options=options,
+            item_handlers={
+                "state": ocp.StandardCheckpointHandler(),
+                "extra": ocp.JsonCheckpointHandler(),
+            },
         )
 
     @property
@@ -48,21 +53,44 @@ class Checkpoints:
         """The newest state, with the shapes, types and shardings of `like`.
 
         Raises:
-          ValueError: the checkpoint holds other parameters than the model has.
+          ValueError: there is none, or it holds other arrays than `like`.
         """
         # Not jax.tree.map, which sorts the names and so would mix the leaves up.
         wanted = {
-            name: ocp.utils.to_shape_dtype_struct(leaf)
+            name: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=leaf.sharding)
             for name, leaf in _named(like).items()
         }
+        step = self.latest
+        if step is None:
+            raise ValueError(
+                f"checkpoint: none to restore under {self._manager.directory}."
+            )
+        self._check_shapes(step, {name: leaf.shape for name, leaf in wanted.items()})
         restored = self._manager.restore(
-            self.latest,
+            step,
             args=ocp.args.Composite(
                 state=ocp.args.StandardRestore(wanted), extra=ocp.args.JsonRestore()
             ),
         )
         leaves = [restored["state"][name] for name in wanted]
         return jax.tree.unflatten(jax.tree.structure(like), leaves), restored["extra"]
+
+    def _check_shapes(self, step: int, wanted: dict[str, tuple[int, ...]]) -> None:
+        # Before reading: orbax would leave half of its reads behind.
+        metadata = self._manager.item_metadata(step)["state"]
+        saved = {name: tuple(leaf.shape) for name, leaf in metadata.items()}
+        differ = [
+            f"{name}: {saved.get(name, 'not')} there, {wanted.get(name, 'not')} here"
+            for name in sorted(saved.keys() | wanted.keys())
+            if saved.get(name) != wanted.get(name)
+        ]
+        if differ:
+            raise ValueError(
+                f"checkpoint: step {step} under {self._manager.directory} has "
+                "arrays of other shapes than the model:\n  "
+                + "\n  ".join(differ[:5])
+                + "\nChoose another --config.run_dir, or the model of that run."
+            )
 
     def close(self) -> None:
         """Waits for a save under way."""

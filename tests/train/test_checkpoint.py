@@ -136,21 +136,34 @@ def test_a_state_of_one_device_restores_onto_eight(opened):
 def test_parameters_of_other_shapes_are_an_error(opened):
     checkpoints = opened()
     checkpoints.save(a_state(), 3, {})
+    checkpoints.close()
+    checkpoints = opened()
     wider = a_state()
     wider = dataclasses.replace(
         wider, parameters=jax.tree.map(lambda x: jnp.zeros((99, 8)), wider.parameters)
     )
-    with pytest.raises(ValueError, match=r"shape"):
+    with pytest.raises(ValueError, match="other shapes than the model") as caught:
         checkpoints.restore(like=wider)
+    shapes = "(61, 8) there, (99, 8) here"
+    assert f"\n  .parameters['head'].value: {shapes}\n" in str(caught.value)
 
 
 def test_a_state_without_what_was_saved_is_an_error(opened):
     """A reference was saved; a run at beta 0 has none. And the other way around."""
     checkpoints = opened()
     checkpoints.save(a_state(), 3, {})
+    checkpoints.close()
+    checkpoints = opened()
     without = dataclasses.replace(a_state(), reference=None)
-    with pytest.raises(ValueError, match="reference"):
+    with pytest.raises(ValueError, match=r"reference.*: \(61, 8\) there, not here"):
         checkpoints.restore(like=without)
     checkpoints.save(without, 4, {})
-    with pytest.raises(ValueError, match="reference"):
+    checkpoints.close()
+    checkpoints = opened()
+    with pytest.raises(ValueError, match=r"reference.*: not there, \(61, 8\) here"):
         checkpoints.restore(like=a_state())
+
+
+def test_nothing_to_restore_is_an_error(opened):
+    with pytest.raises(ValueError, match="none to restore under"):
+        opened().restore(like=a_state())
