@@ -15,7 +15,7 @@ _DATA = pathlib.Path(__file__).parent / "data" / "smollm2"
 
 @functools.cache
 def directory() -> pathlib.Path:
-    """The Hugging Face directory; without it a test fails, for it would show nothing."""
+    """The Hugging Face directory; without it a test fails, as it would show nothing."""
     try:
         return fetch.fetch_smollm2()
     except fetch.FetchError as error:

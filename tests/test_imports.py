@@ -36,7 +36,7 @@ LAYERS = {
     # numpy for pass@k, which is counted on the host in float64.
     "core": Layer({"types"}, JAX | {"numpy"}),
     # Worker processes start from here: no arrays, no devices.
-    "verifiers": Layer(set(), {"sympy", "mpmath", "latex2sympy2_extended"}),
+    "verifiers": Layer(set(), {"mpmath"}),
     "mesh": Layer({"types", "config"}, ANY),
     "models": Layer({"types", "config", "mesh"}, ANY),
     "data": Layer({"types", "config"}, ANY),

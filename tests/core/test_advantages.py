@@ -96,7 +96,7 @@ def test_equals_the_loop(row_mask, variant):
     ],
 )
 def test_one_right_of_eight(right, of, ddof, expected):
-    """PG-07, PG-08, PG-16: figures of FORMULAS F-01, recomputed in the comments."""
+    """PG-07, PG-08, PG-16: recomputed in the comments."""
     rewards = binary(right, of)
     found = jit_group_advantages(
         rewards, jnp.zeros(of, int), ddof=ddof, epsilon=0.0 if ddof else 1e-9

@@ -13,7 +13,7 @@ from rlvr_jax.core.passk import mean_interval, pass_at_k
     [
         (10, 1, 5, 0.5),  # 1 - C(9,5)/C(10,5) = 1 - 126/252
         (4, 2, 2, 5 / 6),  # 1 - C(2,2)/C(4,2) = 1 - 1/6
-        (200, 3, 100, 0.87688),  # FORMULAS F-90
+        (200, 3, 100, 0.87688),  # 1 - C(197, 100) / C(200, 100)
         (10, 8, 3, 1.0),  # k > n - c: every draw holds a correct one
         (8, 0, 8, 0.0),
         (1, 1, 1, 1.0),

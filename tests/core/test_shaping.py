@@ -170,7 +170,7 @@ def test_plus_minus_one():
     ],
 )
 def test_magistral_table(correct, formatted, language, length, expected):
-    """OBJ-10, with the figures of FORMULAS F-52."""
+    """OBJ-10, with the figures of the Magistral report."""
     found = magistral_rewards(
         jnp.array([correct]),
         jnp.array([formatted]),

@@ -112,7 +112,7 @@ def test_frequencies_follow_the_policy(policy):
 
 
 def test_a_completion_does_not_depend_on_its_batch(policy, rollouts):
-    """DESIGN 11: half of the prompts, in another order, give the same completions."""
+    """Half of the prompts, in another order, give the same completions."""
     graphdef, parameters = policy
     tokens, lengths = tiny.prompts()
     chosen = jnp.array([6, 1, 4, 3])

@@ -1,4 +1,4 @@
-"""Countdown: a target from given numbers, each used once (FORMULAS F-61)."""
+"""Countdown: a target from given numbers, each used once."""
 
 from fractions import Fraction
 

@@ -30,7 +30,7 @@ def score(name, completion):
     ],
 )
 def test_think(completion, expected):
-    """The cases that INVENTORY OBJ-08 names, and their neighbours."""
+    """OBJ-08: a think block at the start, once; and neighbouring cases."""
     assert score("format:think", completion) == expected
 
 

@@ -1,0 +1,169 @@
+"""The plan names every choice that a method's name alone leaves open."""
+
+import dataclasses
+import types
+
+import jax
+import pytest
+
+from rlvr_jax.config import (
+    BatchConfig,
+    Config,
+    ModelConfig,
+    Objective,
+    RolloutConfig,
+)
+from rlvr_jax.core.presets import PRESETS
+from rlvr_jax.mesh.mesh import make_mesh
+from rlvr_jax.train.plan import gib, plan_sections
+from rlvr_jax.train.setup import Setup
+from tests import tiny
+
+PARAMETERS = tiny.policy()[1]
+
+
+def sections(config=None, resumes_at=None, **parts):
+    """The plan of a run of tiny policies; only what the plan reads is there."""
+    problem = types.SimpleNamespace(verifier="math")
+    values = {
+        "config": config or Config(),
+        "mesh": make_mesh((2, 2, 2)),
+        "architecture": tiny.ARCHITECTURE,
+        "parameters": PARAMETERS,
+        "train": types.SimpleNamespace(problems=[problem] * 1200, dropped=3),
+        "batches": types.SimpleNamespace(slots=16),
+        "sampling": "training",
+        "evaluation": None,
+        "warmup": None,
+    }
+    # A Setup without its constructor: stubs stand in for data and evaluation.
+    setup = object.__new__(Setup)
+    for name, value in (values | parts).items():
+        object.__setattr__(setup, name, value)
+    return plan_sections(setup, resumes_at)
+
+
+# Each field of the objective: another value, and what the plan then says.
+CHOICES = {
+    "name": ("mine", "preset mine"),
+    "advantage": ("rloo", "mean of the others"),
+    "scale_rewards": ("none", "not scaled"),
+    "std_ddof": (1, "ddof 1"),
+    "std_epsilon": (1e-4, "+ 0.0001"),
+    "ratio_level": ("sequence", "sequence ratio clipped"),
+    "surrogate": ("reinforce", "REINFORCE: no ratio, no clip"),
+    "epsilon_low": (0.15, "1 - 0.15"),
+    "epsilon_high": (0.35, "1 + 0.35"),
+    "loss_aggregation": ("prompt_mean", "prompt_mean"),
+    "beta": (0.07, "0.07 x k3 in the loss"),
+    "kl_estimator": ("k2", "x k2 in the"),
+    "kl_placement": ("reward", "in the reward"),
+    "overlong_filter": (False, "cut completions stay in"),
+    "overlong_buffer_tokens": (48, "over the last 48 tokens"),
+    "overlong_penalty": (0.6, "penalty up to 0.6"),
+    "entropy_coefficient": (0.003, "0.003"),
+}
+BASE = Objective(beta=0.01, overlong_buffer_tokens=32)
+"""Under which all fields are read."""
+
+
+def said(objective):
+    return "\n".join(sections(Config(objective=objective))["objective"].values())
+
+
+def test_no_field_of_the_objective_is_left_out():
+    """A new field needs words in the plan, and a line above."""
+    assert set(CHOICES) == {field.name for field in dataclasses.fields(Objective)}
+
+
+@pytest.mark.parametrize("field", CHOICES)
+def test_every_choice_of_the_objective_is_said(field):
+    """DIAG-11: no run goes under a method's name alone."""
+    value, words = CHOICES[field]
+    assert words in said(dataclasses.replace(BASE, **{field: value}))
+    assert words not in said(BASE)
+
+
+def test_the_disclosure_of_a_grpo_run():
+    """DIAG-11, item by item: group size, std, aggregation, KL estimator and placement,
+    clip range, updates per batch, and what happens to completions that are cut."""
+    objective = Objective(name="grpo", **PRESETS["grpo"])
+    batch = BatchConfig(
+        prompts_per_step=16,
+        minibatches_per_step=4,
+        epochs_per_step=2,
+        micro_batch_size=8,
+    )
+    rollout = RolloutConfig(num_generations=8, temperature=0.9, top_p=0.95)
+    config = Config(objective=objective, batch=batch, rollout=rollout)
+    found = sections(config)
+    assert found["objective"] == {
+        "from": "preset grpo",
+        "advantage": "reward - group mean, divided by the group's std "
+        "(ddof 0, + 1e-06)",
+        "surrogate": "token ratio clipped to [1 - 0.2, 1 + 0.2]",
+        "aggregation": "sequence_mean",
+        "KL": "0.04 x k3 in the loss",
+        "length": "cut completions stay in",
+        "entropy bonus": "0",
+    }
+    # 16 prompts x 8; 4 minibatches, twice: 8 updates of 32, in 4 parts of 8.
+    assert "16 prompts x 8 = 128 completions" in found["step"]["rollouts"]
+    assert found["step"]["updates"] == (
+        "8 per step, 32 completions each, in 4 micro-batches of 8"
+    )
+    assert found["step"]["sampling"] == "temperature 0.9, top-p 0.95"
+
+
+def test_no_kl_and_no_truncation_are_said_too():
+    found = sections()
+    assert found["objective"]["KL"] == "none, no reference model"
+    assert found["step"]["sampling"] == "temperature 1.0, whole vocabulary"
+    assert "reference" not in found["memory per device"]
+
+
+def test_the_run_and_its_data():
+    found = sections(Config(run_dir="here", steps=9, seed=4), resumes_at=5)
+    assert found["run"]["folder"] == "here"
+    assert found["run"]["steps"] == "9 (resumes at 5), seed 4"
+    assert found["run"]["devices"] == "8 cpu as data 2, fsdp 2, tensor 2"
+    assert found["data"] == {
+        "training": "1,200 problems of packaged:gsm8k (3 too long, left out)",
+        "verified by": "math",
+    }
+    assert sections()["run"]["steps"] == "100 (from the beginning), seed 0"
+    assert found["model"]["policy"] == "new, drawn from the seed"
+
+
+def test_an_evaluation_and_a_cold_start():
+    evaluation = types.SimpleNamespace(
+        prompts=types.SimpleNamespace(problems=[0] * 40),
+        sampling=types.SimpleNamespace(num_generations=4),
+    )
+    config = Config()
+    config.warmup.steps = 50
+    found = sections(config, evaluation=evaluation, warmup=object())
+    assert found["data"]["held out"] == "40 problems x 4 completions"
+    assert found["data"]["cold start"] == "50 steps of 64 solutions"
+    programs = "sample once, train step once, evaluation sample once, cold start once"
+    assert found["programs"]["compiled"] == programs
+
+
+def test_memory_by_hand():
+    """On one device: 4 bytes a parameter, twice that in moments; a cache of keys and
+    values, 2 layers x 2 heads x 8 x 2 bytes x 2, for 8 x 16 + 64 x 256 slots."""
+    config = Config(model=ModelConfig(dtype="bfloat16"))
+    config.objective.beta = 0.1
+    one = make_mesh((1, 1, 1), jax.devices()[:1])
+    found = sections(config, mesh=one)["memory per device"]
+    weights = 4 * tiny.ARCHITECTURE.num_parameters
+    assert found["parameters"] == found["gradients"] == gib(weights)
+    assert found["Adam moments"] == gib(2 * weights)
+    assert found["reference"] == gib(weights)
+    slots = 8 * 16 + 64 * 256
+    assert found["cache while sampling"] == gib(2 * 2 * 2 * 8 * 2 * slots)
+
+
+def test_sizes_for_reading():
+    assert gib(3 * 2**30) == "3.00 GiB"
+    assert gib(1.5 * 2**20) == "1.5 MiB"
