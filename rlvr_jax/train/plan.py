@@ -157,6 +157,6 @@ def _programs(setup: Setup) -> dict[str, str]:
     return {"compiled": ", ".join(f"{name} {count}" for name, count in shapes.items())}
 
 
-def gib(size: float) -> str:
+def gib(size: int | float) -> str:
     """Bytes for reading."""
     return f"{size / 2**30:.2f} GiB" if size > 2**28 else f"{size / 2**20:.1f} MiB"

@@ -38,8 +38,12 @@ class Stubs:
         )
 
     def score(self, indices, tokens, lengths, ended):
+        before = {i for row in self.rows for i in row}
+        seen = [i in before for i in indices]
         self.rows.append(indices.tolist())
-        solved = np.arange(N) < CORRECT[indices][:, None]
+        # A problem that fills a batch up does better than before: nobody may count it.
+        counts = np.where(seen, N, CORRECT[indices])
+        solved = np.arange(N) < counts[:, None]
         return types.SimpleNamespace(correct=solved.astype(np.float32))
 
 
