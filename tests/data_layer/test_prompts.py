@@ -1,5 +1,7 @@
 """Prompts: chat and raw, examples, length limits, cold-start completions."""
 
+import dataclasses
+
 import pytest
 
 from rlvr_jax.config import DataConfig
@@ -114,11 +116,18 @@ def test_a_character_without_token_names_the_problem():
 @pytest.mark.parametrize(("template", "start"), [("chat", ""), ("raw", " ")])
 def test_worked_solutions_continue_their_prompts(template, start):
     data = DataConfig(template=template)
-    for asked, ids in zip(
+    for asked, solutions in zip(
         SUMS, prompts.encode_solutions(SUMS, data, TOKENIZER), strict=True
     ):
+        (ids,) = solutions
         assert ids[-1] == TOKENIZER.eos_ids[0]
         assert TOKENIZER.decode(ids) == start + asked.meta["solution"]
+
+
+def test_a_problem_may_have_several_solutions():
+    several = dataclasses.replace(problem("1+1"), meta={"solutions": ["2", "1+1\n2"]})
+    (found,) = prompts.encode_solutions([several], DataConfig(), TOKENIZER)
+    assert [TOKENIZER.decode(ids) for ids in found] == ["2", "1+1\n2"]
 
 
 def test_a_problem_without_solution_is_explained():

@@ -151,3 +151,14 @@ def test_every_option_is_documented_and_has_a_default():
 def test_a_chain_is_worked_out_products_first(numbers, signs, steps):
     # By hand: one operation a line, * before + and -, left to right.
     assert arithmetic.work_out(numbers, list(signs)) == steps
+
+
+def test_guesses_are_imitated_beside_the_worked_solution():
+    """Eight of ten solutions are bare numbers within 5 of the answer."""
+    options = {"operators": "+", "max_operand": 4, "terms": 4, "guesses": 8}
+    for problem in tasks.generate("arithmetic", 0, "train", options=options)[:50]:
+        solutions = problem.meta["solutions"]
+        worked = [text for text in solutions if text == problem.meta["solution"]]
+        guesses = [text for text in solutions if "\n" not in text]
+        assert (len(worked), len(guesses)) == (2, 8)
+        assert all(abs(int(text) - int(problem.answer)) <= 5 for text in guesses)
