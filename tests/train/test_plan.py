@@ -5,6 +5,7 @@ import types
 
 import jax
 import pytest
+from flax import nnx
 
 from rlvr_jax.config import (
     BatchConfig,
@@ -15,6 +16,7 @@ from rlvr_jax.config import (
 )
 from rlvr_jax.core.presets import PRESETS
 from rlvr_jax.mesh.mesh import make_mesh
+from rlvr_jax.models.decoder import Decoder
 from rlvr_jax.train.plan import gib, plan_sections
 from rlvr_jax.train.setup import Setup
 from tests import tiny
@@ -155,8 +157,11 @@ def test_memory_by_hand():
     config = Config(model=ModelConfig(dtype="bfloat16"))
     config.objective.beta = 0.1
     one = make_mesh((1, 1, 1), jax.devices()[:1])
-    found = sections(config, mesh=one)["memory per device"]
-    weights = 4 * tiny.ARCHITECTURE.num_parameters
+    wide = dataclasses.replace(tiny.ARCHITECTURE, hidden_size=4096)
+    shapes = nnx.split(nnx.eval_shape(lambda: Decoder(wide, rngs=nnx.Rngs(0))))[1]
+    found = sections(config, mesh=one, parameters=shapes)["memory per device"]
+    weights = 4 * wide.num_parameters
+    assert gib(weights) != gib(2 * weights)
     assert found["parameters"] == found["gradients"] == gib(weights)
     assert found["Adam moments"] == gib(2 * weights)
     assert found["reference"] == gib(weights)
