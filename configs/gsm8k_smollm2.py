@@ -41,11 +41,11 @@ def get_config() -> Config:
             ),
             max_prompt_tokens=192,
         ),
-        rollout=RolloutConfig(num_generations=8, max_completion_tokens=160),
+        rollout=RolloutConfig(num_generations=8, max_completion_tokens=128),
         objective=Objective(overlong_buffer_tokens=32),
         optimizer=OptimizerConfig(learning_rate=2e-6),
         batch=BatchConfig(
-            prompts_per_step=8, micro_batch_size=8, logprob_chunk_tokens=512
+            prompts_per_step=4, micro_batch_size=16, logprob_chunk_tokens=512
         ),
         evaluation=EvaluationConfig(prompts=16, num_generations=8),
         checkpoint=CheckpointConfig(every_steps=5),

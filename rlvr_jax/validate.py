@@ -29,6 +29,9 @@ CHOICES: dict[str, tuple[str, ...]] = {
 
 AT_LEAST: dict[str, float] = {
     "steps": 0,
+    "model.num_layers": 1,
+    "model.num_heads": 1,
+    "model.num_kv_heads": 1,
     "data.few_shot": 0,
     "data.max_prompt_tokens": 1,
     "rollout.num_generations": 1,
@@ -58,6 +61,7 @@ AT_LEAST: dict[str, float] = {
     "checkpoint.every_steps": 0,
     "checkpoint.keep": 1,
     "logging.completions_every_steps": 0,
+    "logging.completions_shown": 0,
 }
 
 _NEW_MODEL = (

@@ -79,11 +79,7 @@ class Scorer:
         judged = self.pool.verify([*samples, *formats])
         verdicts, format_verdicts = judged[: len(samples)], judged[len(samples) :]
         metrics = {f"verifier/{k}": v for k, v in rates(verdicts).items()}
-        reading = [self.reads[sample.verifier] for sample in [*samples, *formats]]
-        read = np.reshape(
-            [what == "completion" for what in reading], (-1, len(samples))
-        )
-        metrics["verifier/read_reasoning_share"] = float(read.any(axis=0).mean())
+        metrics["verifier/read_reasoning_share"] = self._read_reasoning(samples)
         self._check_failures(verdicts, metrics)
 
         scores = np.array([verdict.score for verdict in verdicts], np.float32)
