@@ -40,8 +40,7 @@ def get_config() -> Config:
         data=DataConfig(
             train="task:arithmetic",
             task_options=(
-                '{"operators": "+", "max_operand": 4, "terms": 4, "guesses": 8,'
-                ' "evaluation_share": 0.3}'
+                '{"operators": "+", "max_operand": 4, "terms": 4, "guesses": 8}'
             ),
             template="raw",
             max_prompt_tokens=32,

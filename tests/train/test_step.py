@@ -16,6 +16,9 @@ from rlvr_jax.train.policy import new_state
 from rlvr_jax.train.step import train_step
 from tests import bigram, tiny
 
+ROUNDING = 1e-6
+"""Two units in the last place of float32 numbers between 4 and 8, as the largest
+parameters are: what summing in another order may do. Measured 5.4e-7."""
 AGGREGATIONS = ("sequence_mean", "token_mean", "constant", "prompt_mean")
 
 
@@ -113,14 +116,18 @@ def test_micro_batch_size_changes_nothing_for_the_decoder(policy, rollouts):
     """The same with attention, for a group cut in two."""
     run = functools.partial(one_step, policy, rollouts, minibatches_per_step=2)
     whole, cut = run(micro_batch_size=0)[0], run(micro_batch_size=2)[0]
-    assert tiny.largest_difference(cut.parameters, whole.parameters) < 5e-7
+    assert tiny.largest_difference(cut.parameters, whole.parameters) < ROUNDING
 
 
-def mesh_step(policy, rollouts, mesh_shape):
-    """Metrics and new parameters, on the host, with a KL term and two minibatches."""
+def mesh_step(policy, rollouts, mesh_shape, *, learning_rate, epochs):
+    """New parameters and metrics, on the host, with a KL term."""
     graphdef, parameters = policy
     plan = tiny.plan(
-        graphdef, Objective(beta=0.1), mesh_shape=mesh_shape, minibatches_per_step=2
+        graphdef,
+        Objective(beta=0.1),
+        mesh_shape=mesh_shape,
+        optimizer=optax.sgd(learning_rate),
+        epochs_per_step=epochs,
     )
     state = new_state(parameters, plan.optimizer, plan.mesh, keeps_reference=True)
     rewards = tiny.rewards()
@@ -132,8 +139,12 @@ def mesh_step(policy, rollouts, mesh_shape):
 @pytest.mark.parametrize("mesh_shape", [(8, 1, 1), (1, 8, 1), (4, 2, 1)])
 def test_row_devices_change_nothing(rollouts, mesh_shape):
     """The same new parameters and metrics on 1 and 8 devices, to float32 rounding."""
-    single, metrics = mesh_step(bigram.policy(), rollouts, (1, 1, 1))
-    sharded, others = mesh_step(bigram.policy(), rollouts, mesh_shape)
+    # Two updates: the second one has ratios, which a small step keeps near 1.
+    run = functools.partial(
+        mesh_step, bigram.policy(), rollouts, learning_rate=0.01, epochs=2
+    )
+    single, metrics = run((1, 1, 1))
+    sharded, others = run(mesh_shape)
     assert tiny.largest_difference(single, sharded) < 5e-7
     for name in metrics:
         np.testing.assert_allclose(
@@ -143,9 +154,11 @@ def test_row_devices_change_nothing(rollouts, mesh_shape):
 
 def test_split_layers_change_nothing(policy, rollouts):
     """The decoder on a 2 x 2 x 2 mesh: data, fsdp and tensor at once."""
-    single, _ = mesh_step(policy, rollouts, (1, 1, 1))
-    sharded, _ = mesh_step(policy, rollouts, (2, 2, 2))
-    assert tiny.largest_difference(single, sharded) < 5e-7
+    # One update at rate 1: parameters move by the gradient, of norm 15.
+    run = functools.partial(mesh_step, policy, rollouts, learning_rate=1.0, epochs=1)
+    single, _ = run((1, 1, 1))
+    sharded, _ = run((2, 2, 2))
+    assert tiny.largest_difference(single, sharded) < ROUNDING
 
 
 def test_single_update_needs_no_old_logprobs(policy, rollouts):
@@ -184,7 +197,11 @@ def test_kl_in_the_loss_pulls_to_the_reference(policy, rollouts):
     """With all rewards equal only the KL term moves the policy, to the reference."""
     graphdef, parameters = policy
     _, reference = tiny.policy(seed=1)
-    plan = tiny.plan(graphdef, Objective(beta=1.0, overlong_filter=False))
+    plan = tiny.plan(
+        graphdef,
+        Objective(beta=1.0, overlong_filter=False),
+        optimizer=optax.sgd(0.002),
+    )
     step = jax.jit(functools.partial(train_step, plan=plan))
     state = tiny.state(parameters, plan, reference)
     equal = jnp.ones(rollouts.ended.shape)
