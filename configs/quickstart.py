@@ -49,7 +49,7 @@ def get_config() -> Config:
         objective=Objective(),
         optimizer=OptimizerConfig(learning_rate=2e-4),
         batch=BatchConfig(prompts_per_step=32, minibatches_per_step=2),
-        warmup=WarmupConfig(steps=250, batch_size=64, learning_rate=2e-3),
+        warmup=WarmupConfig(steps=400, batch_size=64, learning_rate=2e-3),
         evaluation=EvaluationConfig(prompts=128, num_generations=8),
         logging=LoggingConfig(completions_every_steps=20),
     )
