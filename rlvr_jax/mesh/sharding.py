@@ -30,12 +30,15 @@ RULES: dict[str, tuple[str | None, ...]] = {
 def parameter_spec(name: str, shape: tuple[int, ...], mesh: Mesh) -> PartitionSpec:
     """The rule of `name`; an axis of the array that does not divide stays whole."""
     sizes = dict(mesh.shape)
-    return PartitionSpec(
-        *[
-            axis if axis and sizes[axis] > 1 and size % sizes[axis] == 0 else None
-            for axis, size in zip(RULES.get(name, ()), shape, strict=False)
-        ]
-    )
+    axes = [
+        axis if axis and sizes[axis] > 1 and size % sizes[axis] == 0 else None
+        for axis, size in zip(RULES.get(name, ()), shape, strict=False)
+    ]
+    # As XLA writes it: a trailing None would make equal shardings differ, and a second
+    # call of a program compile again.
+    while axes and axes[-1] is None:
+        axes.pop()
+    return PartitionSpec(*axes)
 
 
 def parameter_shardings(parameters: nnx.State, mesh: Mesh) -> Any:

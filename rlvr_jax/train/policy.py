@@ -93,6 +93,7 @@ def new_state(
 ) -> TrainState:
     """The state before the first step; moments are split like their parameters."""
     shardings = parameter_shardings(parameters, mesh)
+    parameters = jax.device_put(parameters, shardings)
     everywhere = NamedSharding(mesh, PartitionSpec())
     optimizer_shardings = optax.tree_utils.tree_map_params(
         optimizer,

@@ -265,6 +265,17 @@ def test_nothing_to_learn_leaves_the_policy(policy, rollouts):
     assert tiny.largest_difference(state.parameters, policy[1]) == 0.0
 
 
+def test_the_second_step_compiles_nothing(rollouts):
+    """What a step returns has the shardings and types of what it took."""
+    graphdef, parameters = bigram.policy()
+    plan = tiny.plan(graphdef, optimizer=optax.adamw(1e-3))
+    state = new_state(parameters, plan.optimizer, plan.mesh, keeps_reference=False)
+    step = jax.jit(functools.partial(train_step, plan=plan))
+    for _ in range(2):
+        state, _ = step(state, rollouts, tiny.rewards(), tiny.rewards())
+    assert step._cache_size() == 1
+
+
 def test_policy_learns(policy):
     """Forty steps on "draw even tokens": the reward rises from 0.5 to above 0.9."""
     graphdef, parameters = policy
