@@ -140,7 +140,7 @@ class _Run:
         begun = time.perf_counter()
         rollouts, scores, verify_s = self._rollouts(state.parameters, indices, step)
         sampled = time.perf_counter()
-        put = functools.partial(setup.batches.put)
+        put = setup.batches.put
         state, metrics = self.learn(
             state, rollouts, put(scores.rewards), put(scores.correct)
         )
