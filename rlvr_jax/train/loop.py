@@ -246,6 +246,7 @@ class _Run:
                 "reward": float(scores.rewards.flat[i]),
                 "tokens": int(lengths.flat[i]),
                 "truncated": not bool(ended.flat[i]),
+                **scores.notes[i],
             }
             for i, (text, verdict) in enumerate(
                 zip(scores.texts, scores.verdicts, strict=True)
