@@ -19,6 +19,7 @@ BUILT_IN = {
     "math": "rlvr_jax.verifiers.math:verify",
     "exact": "rlvr_jax.verifiers.exact:verify",
     "countdown": "rlvr_jax.verifiers.countdown:verify",
+    "instructions": "rlvr_jax.verifiers.instructions.verify:verify",
     "weak:last_number": "rlvr_jax.verifiers.weak:last_number",
     "weak:any_boxed": "rlvr_jax.verifiers.weak:any_boxed",
     "weak:exact_string": "rlvr_jax.verifiers.weak:exact_string",
