@@ -142,7 +142,7 @@ def test_metrics_are_shares_of_the_answers_verdicts():
 
 
 def test_the_share_whose_reasoning_was_read():
-    """Only the format verifier of READS reads the whole completion."""
+    """DIAG-21: only the format verifier of READS reads the whole completion."""
     name = "verifier/read_reasoning_share"
     assert score(["3", "x"], [3]).metrics[name] == 0
     paid = score(["3", "x"], [3], format="boxed", format_weight=0.1)
