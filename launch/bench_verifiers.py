@@ -7,6 +7,7 @@ beside ours and by its own rules.
 import json
 import logging
 import pathlib
+import re
 import time
 from collections.abc import Callable
 from typing import Any
@@ -83,9 +84,17 @@ def _math_verify() -> Callable[[dict[str, Any]], bool] | None:
 
     def judge(row: dict[str, Any]) -> bool:
         try:
-            gold = math_verify.parse(str(row["gold"]))
-            return bool(math_verify.verify(gold, math_verify.parse(str(row["pred"]))))
+            gold = math_verify.parse(_in_dollars(str(row["gold"])))
+            answer = math_verify.parse(_in_dollars(str(row["pred"])))
+            return bool(math_verify.verify(gold, answer))
         except Exception:  # as a training run would have to
             return False
 
     return judge
+
+
+def _in_dollars(text: str) -> str:
+    """A bare formula as Math-Verify expects it; anything else as it is."""
+    if "$" in text or "\\boxed" in text or re.search(r"[^\W\d]{2,} [^\W\d]{2,}", text):
+        return text
+    return f"${text}$"
