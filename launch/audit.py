@@ -14,15 +14,16 @@ often.
 """
 
 import argparse
+import json
 import pathlib
 import sys
 from collections.abc import Sequence
+from typing import Any
 
 import rich.console
 import rich.table
 import rich.text
 
-from launch.verify import read_rows
 from rlvr_jax.analysis.runs import load_run
 from rlvr_jax.verifiers import inspector
 from rlvr_jax.verifiers.audit_reading import reading_list
@@ -35,6 +36,7 @@ _MARKS = {
     Status.UNPARSEABLE: "no (unparseable)",
 }
 _SHOWN = 800
+_GAP_COLUMNS = ("accuracy", "strict_accuracy", "gap", "alarm")
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -82,11 +84,15 @@ def show_checkers(arguments: argparse.Namespace, console: rich.console.Console) 
         samples = inspector.eight_samples()
         right = [is_right for _, is_right in inspector.EIGHT]
     else:
-        rows = [
-            row for row in read_rows(arguments.file, "math") if not row.get("contested")
-        ]
+        rows = _settled_rows(arguments.file)
         samples = [
-            Sample("", str(row["pred"]), row["gold"], row.get("question", ""))
+            Sample(
+                "",
+                str(row["pred"]),
+                row["gold"],
+                row.get("question", ""),
+                row.get("meta") or {},
+            )
             for row in rows
         ]
         right = [row.get("expected") for row in rows]
@@ -162,7 +168,21 @@ def show_gap(arguments: argparse.Namespace, console: rich.console.Console) -> No
         console.print(f"the alarm first sounded at step {first}")
 
 
-_GAP_COLUMNS = ("accuracy", "strict_accuracy", "gap", "alarm")
+def _settled_rows(path: pathlib.Path) -> list[dict[str, Any]]:
+    """The rows of a file that are not contested."""
+    rows = []
+    for number, line in enumerate(path.read_text(encoding="utf8").splitlines(), 1):
+        try:
+            row = json.loads(line or "{}")
+            if line and not row.get("contested"):
+                rows.append(row | {"gold": row["gold"], "pred": row["pred"]})
+        except (ValueError, LookupError, AttributeError) as error:
+            raise ValueError(
+                f"{path}:{number} is no object with 'gold' and 'pred': {error!r}"
+            ) from error
+    if not rows:
+        raise ValueError(f"{path} holds no rows")
+    return rows
 
 
 def _verdict_table(

@@ -76,6 +76,22 @@ def test_rows_without_truth_need_a_stricter_verifier(tmp_path):
         audit.main(["checkers", str(path), "--workers", "1", "--verifiers", "math"])
 
 
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("{", ":1 is no object"),
+        ('{"gold": "1", "pred": "1"}\n[1]', ":2 is no object"),
+        ('{"gold": "1"}', r":1 is no object .*KeyError\('pred'\)"),
+        ("\n", "holds no rows"),
+    ],
+)
+def test_a_file_that_cannot_be_read_says_where(tmp_path, text, words):
+    path = tmp_path / "rows.jsonl"
+    path.write_text(text)
+    with pytest.raises(SystemExit, match=f"launch.audit: .*rows.jsonl.*{words}"):
+        audit.main(["checkers", str(path)])
+
+
 def test_a_run_without_audit_or_completions_says_what_to_set(tmp_path):
     metrics = {"step": 0, "time": "2026-01-01T00:00:00+00:00", "reward/mean": 0.5}
     (tmp_path / "metrics.jsonl").write_text(json.dumps(metrics) + "\n")
