@@ -2,8 +2,9 @@
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Int
+from jaxtyping import Array, Bool, Int, Real
 
+from rlvr_jax.core import groups
 from rlvr_jax.types import Ratio
 
 
@@ -70,3 +71,32 @@ def length_statistics(
         "wrong": mean(tokens, ~correct),
         "truncated": mean((~ended).astype(tokens.dtype), every),
     }
+
+
+def group_wait(lengths: Real[Array, " B"], group_id: Int[Array, " B"]) -> Ratio:
+    r"""How many mean lengths a group waits for its slowest completion.
+
+        sum over groups of max_i len_i / sum over groups of mean_i len_i
+
+    What a baseline from the group costs where samples are drawn in lockstep; a critic
+    needs one completion per prompt and waits for nobody. With exponential lengths it is
+    the harmonic number H_G (3.38 for G = 16).
+
+    Args:
+      lengths: tokens, or seconds, of each completion.
+      group_id: the group (prompt) of each row, values in 0..B-1.
+
+    Returns:
+      the Ratio, at least 1.
+
+    Example:
+      >>> lengths, group_id = jnp.array([1, 3, 2, 2]), jnp.array([0, 0, 1, 1])
+      >>> print(group_wait(lengths, group_id).value())
+      1.25
+    """
+    lengths = groups.widened(lengths)
+    kept = jnp.ones(lengths.shape, bool)
+    slowest = groups.group_max(lengths, group_id, kept)
+    # Every row counts 1/G of its group, so that groups count once.
+    share = 1 / groups.group_count(group_id, kept, lengths.dtype)
+    return Ratio((slowest * share).sum(), (lengths * share).sum())

@@ -1,0 +1,84 @@
+"""Is a logged curve still moving? Slopes with their errors."""
+
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float
+
+
+class Slope(NamedTuple):
+    """A straight line's slope per step, and its standard error."""
+
+    value: float
+    error: float
+
+    @property
+    def grows(self) -> bool:
+        """Above 0 by more than two standard errors."""
+        return self.value > 2 * self.error
+
+    @property
+    def flat(self) -> bool:
+        """Within two standard errors of 0."""
+        return abs(self.value) <= 2 * self.error
+
+
+def slope(steps: Float[np.ndarray, " N"], values: Float[np.ndarray, " N"]) -> Slope:
+    r"""Least squares through the points: value +- error per step.
+
+    The error takes the points as independent; where neighbours of a curve move
+    together it is too small, and thinning the curve first is the honest thing to do.
+
+    Args:
+      steps: where.
+      values: what was logged there.
+
+    Returns:
+      the slope, in the unit of `values` per step.
+
+    Raises:
+      ValueError: fewer than three points, or all at one step.
+
+    Example:
+      >>> print(slope(np.array([0.0, 1.0, 2.0]), np.array([1.0, 3.0, 5.0])).value)
+      2.0
+    """
+    if len(steps) < 3 or np.ptp(steps) == 0:
+        raise ValueError(
+            f"slope: needs at least 3 points at different steps, got {len(steps)}."
+        )
+    centred = steps - steps.mean()
+    squares = (centred**2).sum()
+    value = (centred * values).sum() / squares
+    rest = values - values.mean() - value * centred
+    error = np.sqrt((rest**2).sum() / (len(steps) - 2) / squares)
+    return Slope(float(value), float(error))
+
+
+def length_after_the_plateau(
+    steps: Float[np.ndarray, " N"],
+    reward: Float[np.ndarray, " N"],
+    length_wrong: Float[np.ndarray, " N"],
+    length_correct: Float[np.ndarray, " N"],
+) -> dict[str, Slope]:
+    """The slopes of the second half of a run: reward, and length by outcome.
+
+    Under the sequence mean with the group's std, wrong answers may go on growing after
+    the reward has flattened ("reward" is flat, "wrong" grows): then the loss rewards
+    rambling, not thinking.
+
+    Args:
+      steps: where the metrics were logged.
+      reward: `reward/mean` or the like.
+      length_wrong: `completion/length_wrong`.
+      length_correct: `completion/length_correct`.
+
+    Returns:
+      slopes by name: "reward", "wrong", "correct".
+
+    References:
+      Dr. GRPO, sec. 3.2. https://arxiv.org/abs/2503.20783
+    """
+    late = steps >= np.median(steps)
+    curves = {"reward": reward, "wrong": length_wrong, "correct": length_correct}
+    return {name: slope(steps[late], curve[late]) for name, curve in curves.items()}
