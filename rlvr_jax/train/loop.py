@@ -29,7 +29,8 @@ from rlvr_jax.train.plan import plan_sections
 from rlvr_jax.train.policy import cast, new_state
 from rlvr_jax.train.resume import check_same_run
 from rlvr_jax.train.setup import Setup, prepare, versions
-from rlvr_jax.train.step import TrainState, train_step
+from rlvr_jax.train.state import TrainState
+from rlvr_jax.train.step import train_step
 from rlvr_jax.types import Rollouts
 from rlvr_jax.verifiers.pool import VerifierPool
 
@@ -111,12 +112,9 @@ class _Run:
 
     def _start(self) -> tuple[TrainState, int]:
         """The newest checkpoint, or a new state after the cold start."""
-        setup, beta = self.setup, self.config.objective.beta
+        setup = self.setup
         fresh = functools.partial(
-            new_state,
-            optimizer=setup.step_plan.optimizer,
-            mesh=setup.mesh,
-            keeps_reference=beta > 0,
+            new_state, plan=setup.step_plan, num_problems=len(setup.train.problems)
         )
         if self.checkpoints.latest is not None:
             state, extra = self.checkpoints.restore(like=fresh(setup.parameters))
