@@ -1,5 +1,6 @@
 """Times the two programs of a step: `python -m launch.bench rollout|step --shape tiny`.
 
+`python -m launch.bench losses` times the surrogates beside torch (`bench_losses`).
 8 prompts x 8 completions of exactly 64 tokens, float32, random weights: the work of a
 step as the peers' benchmarks have it. The last line is one JSON object.
 """
@@ -21,6 +22,8 @@ import rich
 from flax import nnx
 from rich.table import Table
 
+from launch.bench_losses import bench_losses, print_table
+from launch.compile_count import CompileCount
 from launch.train import use_compilation_cache
 from rlvr_jax.config import BatchConfig, Objective
 from rlvr_jax.mesh.mesh import make_mesh
@@ -75,19 +78,6 @@ SHAPES = {
         16,
     ),
 }
-
-
-class CompileCount:
-    """How many programs XLA compiled since this was made."""
-
-    def __init__(self):
-        """Starts counting."""
-        self.count = 0
-        jax.monitoring.register_event_duration_secs_listener(self._listen)
-
-    def _listen(self, event: str, duration: float, **_: Any) -> None:
-        del duration
-        self.count += event == "/jax/core/compile/backend_compile_duration"
 
 
 def matrix_product_peak(size: int = 2048) -> float:
@@ -213,11 +203,20 @@ BENCHES = {"rollout": bench_rollout, "step": bench_step}
 def main() -> None:
     """Runs one bench and prints its table and its JSON line."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("bench", choices=BENCHES)
-    parser.add_argument("--shape", choices=SHAPES, default="tiny")
+    parser.add_argument("bench", choices=[*BENCHES, "losses"])
+    parser.add_argument("--shape", choices=SHAPES)
     parser.add_argument("--repeats", type=int, default=3)
     arguments = parser.parse_args()
     use_compilation_cache()
+    if arguments.bench == "losses":
+        if arguments.shape:
+            parser.error("losses runs no model: leave out --shape.")
+        figures = bench_losses(arguments.repeats)
+        print_table(figures["surrogates"])
+        figures |= {"load_average": os.getloadavg()[0], "bench": "losses"}
+        print(json.dumps(figures))
+        return
+    arguments.shape = arguments.shape or "tiny"
     before = matrix_product_peak()
     result = BENCHES[arguments.bench](SHAPES[arguments.shape], arguments.repeats)
     # The machine may be shared: the better of two measurements is the peak.

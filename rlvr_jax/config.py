@@ -93,7 +93,16 @@ class RewardConfig:
     """For rows that name none: a registered name, or "file.py:function" of your own."""
     correct: float = 1.0
     wrong: float = 0.0
-    """+-1 of DAPO: correct=1, wrong=-1."""
+    """+-1 of DAPO: correct=1, wrong=-1; Tulu's alpha: correct=10."""
+    min_score: float = 0.0
+    """A lower score counts as 0. Of a share of tests passed: 1 pays for all or nothing,
+    0 for each."""
+    parts: str = "answer"
+    """What the reward is the sum of: "answer, 0.1*language if format:think,
+    -10*truncated"; the form is in rlvr_jax/rollout/rewards.py."""
+    reads_reasoning: str = ""
+    """Verifiers, with commas between, that may read the reasoning although they judge
+    more than form, length and language."""
     format: str = ""
     """A pattern the completion must match to be paid `format_weight`: a registered
     format ("think", "boxed", "answer_tag") or "" for none."""
@@ -109,6 +118,67 @@ class RewardConfig:
     """A run stops when crash + timeout exceed this share of a step's verdicts."""
     check_references: int = 256
     """References verified against themselves before step 0; 0 skips the check."""
+
+
+@dataclasses.dataclass
+class NoiseConfig:
+    """Wrong rewards on purpose, to study them; metrics keep the true verdicts."""
+
+    pays: str = "verdict"
+    """What `answer` is paid for: "verdict" (the truth), "random", "format" (one box),
+    "majority" (the most frequent answer of the group), "incorrect" (the most frequent
+    wrong one)."""
+    random_rate: float = 0.5
+    """Share that pays="random" pays."""
+    false_positive_rate: float = 0.0
+    """Share of wrong completions that are paid as correct ones."""
+    false_negative_rate: float = 0.0
+    """Share of correct completions that are paid as wrong ones."""
+    group_flip_rate: float = 0.0
+    """Share of groups all of whose verdicts are turned around."""
+    accept_pattern: str = ""
+    """Regular expression; completions that contain it are paid as correct."""
+    reject_pattern: str = ""
+    """Regular expression; completions that contain it are paid as wrong."""
+    seed: int = 0
+
+
+@dataclasses.dataclass
+class JudgeConfig:
+    """The language model behind the verifiers "judge" and "judge:rubric"."""
+
+    url: str = ""
+    """Of an OpenAI-compatible server, as "http://localhost:8000/v1"; "" for none."""
+    model: str = ""
+    """The name that the server knows it by."""
+    api_key_env: str = ""
+    """Environment variable that holds the key; "" sends none."""
+    max_tokens: int = 1024
+    """Of the judge's reply."""
+    concurrency: int = 16
+    """Calls under way at the same time."""
+    timeout_s: float = 60.0
+    """Per answer, retries included; past it the verdict is "timeout"."""
+    retries: int = 3
+    price_prompt: float = 0.0
+    """Per million prompt tokens, for judge/cost."""
+    price_completion: float = 0.0
+
+
+@dataclasses.dataclass
+class AuditConfig:
+    """A second, stricter verifier that watches the one in the reward."""
+
+    verifier: str = ""
+    """Any name a verifier can have; "" audits nothing."""
+    share: float = 0.1
+    """Of the completions that it checks too."""
+    max_gap: float = 0.1
+    """Alarm when the training verifier accepts this much more than the strict one."""
+    window: int = 512
+    """Audited completions that the gap is taken over."""
+    stop: bool = False
+    """End the run on an alarm; otherwise it is a warning and a metric."""
 
 
 @dataclasses.dataclass
@@ -364,6 +434,9 @@ class Config:
     data: DataConfig = dataclasses.field(default_factory=DataConfig)
     rollout: RolloutConfig = dataclasses.field(default_factory=RolloutConfig)
     reward: RewardConfig = dataclasses.field(default_factory=RewardConfig)
+    noise: NoiseConfig = dataclasses.field(default_factory=NoiseConfig)
+    judge: JudgeConfig = dataclasses.field(default_factory=JudgeConfig)
+    audit: AuditConfig = dataclasses.field(default_factory=AuditConfig)
     objective: Objective = dataclasses.field(default_factory=Objective)
     critic: CriticConfig = dataclasses.field(default_factory=CriticConfig)
     optimizer: OptimizerConfig = dataclasses.field(default_factory=OptimizerConfig)

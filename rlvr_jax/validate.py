@@ -1,6 +1,7 @@
 """Checks of the settings before anything is loaded: one error that lists all faults."""
 
 import dataclasses
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,6 +15,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "data.template": ("chat", "raw"),
     "data.too_long": ("drop", "error"),
     "reward.execution": ("pool", "callback"),
+    "noise.pays": ("verdict", "random", "format", "majority", "incorrect"),
     "objective.advantage": tuple(objective_rules.SCALES),
     "objective.scale_rewards": ("group", "batch", "minibatch", "none"),
     "objective.old_policy": ("trainer", "rollout"),
@@ -49,6 +51,14 @@ AT_LEAST: dict[str, float] = {
     "reward.workers": 0,
     "reward.timeout_s": 0.01,
     "reward.check_references": 0,
+    "judge.max_tokens": 1,
+    "judge.concurrency": 1,
+    "judge.timeout_s": 0.01,
+    "judge.retries": 0,
+    "judge.price_prompt": 0,
+    "judge.price_completion": 0,
+    "audit.max_gap": 0,
+    "audit.window": 2,
     "objective.std_ddof": 0,
     "objective.std_epsilon": 0,
     "objective.passk_k": 1,
@@ -110,6 +120,17 @@ _NEW_MODEL = (
 )
 
 
+_SHARES = (
+    "reward.max_failure_rate",
+    "reward.min_score",
+    "noise.random_rate",
+    "noise.false_positive_rate",
+    "noise.false_negative_rate",
+    "noise.group_flip_rate",
+    "audit.share",
+)
+
+
 class ConfigError(ValueError):
     """Settings that cannot run; the message lists each fault and what to change."""
 
@@ -151,8 +172,16 @@ def _ranges(config: Config) -> Iterator[str]:
             f"rollout.temperature={rollout.temperature} must be above 0: equal "
             "completions teach nothing."
         )
-    if not 0 <= config.reward.max_failure_rate <= 1:
-        yield "reward.max_failure_rate is a share, in [0, 1]."
+    for name in _SHARES:
+        if not 0 <= setting(config, name) <= 1:
+            yield f"{name} is a share, in [0, 1]."
+    for name in ("noise.accept_pattern", "noise.reject_pattern"):
+        try:
+            re.compile(setting(config, name))
+        except re.error as error:
+            yield f"{name} is no regular expression: {error}."
+    if config.judge.url and not config.judge.model:
+        yield "judge.url needs judge.model, the name that the server knows it by."
 
 
 def _batch(config: Config) -> Iterator[str]:
@@ -217,17 +246,28 @@ def _ignored(config: Config) -> Iterator[str]:
             f"objective.advantage={config.objective.advantage!r} has no critic",
         ),
         (
+            config.noise.pays != "random",
+            ["noise.random_rate"],
+            f"noise.pays is {config.noise.pays!r}",
+        ),
+        (
+            not config.judge.url,
+            _others(config.judge, "judge", "url"),
+            "judge.url is ''",
+        ),
+        (
+            not config.audit.verifier,
+            _others(config.audit, "audit", "verifier"),
+            "audit.verifier is ''",
+        ),
+        (
             warmup.steps == 0,
             ["warmup.batch_size", "warmup.learning_rate"],
             "warmup.steps is 0",
         ),
         (
             config.evaluation.prompts == 0,
-            [
-                f"evaluation.{field.name}"
-                for field in dataclasses.fields(config.evaluation)
-                if field.name != "prompts"
-            ],
+            _others(config.evaluation, "evaluation", "prompts"),
             "evaluation.prompts is 0",
         ),
         (
@@ -245,3 +285,9 @@ def _ignored(config: Config) -> Iterator[str]:
                     f"{name}={setting(config, name)!r} would be ignored, since "
                     f"{reason}. Leave it out or change that."
                 )
+
+
+def _others(section: Any, name: str, but: str) -> list[str]:
+    """The settings of a section but one."""
+    fields = (field.name for field in dataclasses.fields(section))
+    return [f"{name}.{field}" for field in fields if field != but]

@@ -128,6 +128,9 @@ def aggregate(
       >>> print(aggregate(loss, weights, jnp.array(2.0)).value())
       2.0
     """
+    if per_token.shape[1] == 1:
+        # One value per row needs the row's weight only, not an array of [B, T].
+        weights = weights.sum(-1, keepdims=True)
     kept = jnp.where(weights != 0, per_token, 0.0)
     return Ratio((kept * weights).sum(), denominator)
 

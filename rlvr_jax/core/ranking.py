@@ -4,6 +4,8 @@ A sort of a batch of tokens takes longer than the loss itself. Here the answer i
 bit by bit: one count over the batch per bit, exact, and as fast on every device.
 """
 
+import math
+
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
@@ -55,22 +57,60 @@ def top_tokens(
     keys = jnp.where(candidates, _to_keys(values), 0)
     last = _kth_largest_key(keys, count)
     above, tied = keys > last, candidates & (keys == last)
-    # Row order: the cumulative count within the row, after those of earlier rows.
-    in_row = jnp.cumsum(tied, axis=1)
-    before = jnp.cumsum(in_row[:, -1]) - in_row[:, -1]
-    return above | (tied & (before[:, None] + in_row <= count - above.sum()))
+    above_count = _count_reaching(_strips(keys), last + 1, count.dtype)
+    tied_count = _count_reaching(_strips(keys), last, count.dtype) - above_count
+    free = count - above_count
+    # Mostly all that are tied are chosen, and there is nothing to search.
+    cut = jax.lax.cond(tied_count > free, _earliness_of_kth, _zero, tied, free)
+    return above | (tied & (_earliness(keys.shape) >= cut))
 
 
-def _kth_largest_key(keys: Array, k: Array) -> Array:
-    """The largest key that at least k keys reach; 0 if there are fewer than k."""
-    bits = jnp.iinfo(keys.dtype).bits
+def _kth_largest_key(keys: Array, k: Array, bits: int | None = None) -> Array:
+    """The largest key that at least k keys reach; 0 if there are fewer than k.
+
+    `bits` is how many of the lowest bits the keys use; None for all.
+    """
+    bits = bits or jnp.iinfo(keys.dtype).bits
     one = jnp.ones((), keys.dtype)
+    strips = _strips(keys)
 
     def add_bit(i, prefix):
         trial = prefix | (one << (bits - 1 - i).astype(keys.dtype))
-        return jnp.where((keys >= trial).sum() >= k, trial, prefix)
+        return jnp.where(_count_reaching(strips, trial, k.dtype) >= k, trial, prefix)
 
     return jax.lax.fori_loop(0, bits, add_bit, jnp.zeros((), keys.dtype))
+
+
+def _strips(keys: Array) -> Array:
+    """Cuts [B, T] into [B, 16, T / 16], with zeros where 16 does not divide T."""
+    rows, tokens = keys.shape
+    return jnp.pad(keys, ((0, 0), (0, -tokens % 16))).reshape(rows, 16, -1)
+
+
+def _count_reaching(strips: Array, trial: Array, dtype: jnp.dtype) -> Array:
+    """How many keys are at least `trial`; a trial of 0 counts padding too.
+
+    A sum of 16 strips, then of one: four times as fast on a CPU as one long integer
+    sum, which XLA does not fuse with the comparison. Strips cut the token axis, since
+    rows may live on several devices.
+    """
+    hits = ((strips[:, i] >= trial).astype(dtype) for i in range(16))
+    return jnp.sum(sum(hits))
+
+
+def _earliness(shape: tuple[int, ...]) -> Array:
+    """Keys of places: the first token of the batch in row order has the largest."""
+    size = math.prod(shape)
+    return jnp.arange(size, 0, -1, dtype=jnp.uint32).reshape(shape)
+
+
+def _earliness_of_kth(tied: Array, k: Array) -> Array:
+    keys = jnp.where(tied, _earliness(tied.shape), 0)
+    return _kth_largest_key(keys, k, bits=tied.size.bit_length())
+
+
+def _zero(*_: Array) -> Array:
+    return jnp.zeros((), jnp.uint32)
 
 
 def _to_keys(values: Array) -> Array:

@@ -42,7 +42,7 @@ def token_covariance(
       [[1. 1.]]
     """
     mask = token_mask.astype(bool)
-    count = jnp.maximum(mask.sum(), 1)
+    count = jnp.maximum(mask.astype(float).sum(), 1)
 
     def centred(values):
         values = jnp.where(mask, values, 0.0)

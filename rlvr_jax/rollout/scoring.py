@@ -1,20 +1,42 @@
 """From sampled tokens to rewards: decode, verify in the pool, pay."""
 
 import dataclasses
+import logging
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float32, Int
 
-from rlvr_jax.config import RewardConfig
+from rlvr_jax.config import NoiseConfig, RewardConfig
 from rlvr_jax.data.rows import Problem
 from rlvr_jax.data.tokenizer import Tokenizer
+from rlvr_jax.rollout.rewards import (
+    ANSWER,
+    Part,
+    labels,
+    part_values,
+    parts_of,
+    verifiers_of,
+)
+from rlvr_jax.rollout.wrong_rewards import needed_verifier, noise_metrics, paid_scores
+from rlvr_jax.verifiers import judge as judge_lib
+from rlvr_jax.verifiers.audit import AuditStream
 from rlvr_jax.verifiers.base import Sample, Status, Verdict, rates
+from rlvr_jax.verifiers.judge import Judge
 from rlvr_jax.verifiers.pool import VerifierPool
+
+AUDIT = "audit"
+_FAILED = (Status.CRASH, Status.TIMEOUT)
+_LOG = logging.getLogger(__name__)
 
 
 class VerifierFailure(RuntimeError):
     """Too many verifiers crashed or timed out for the rewards to mean anything."""
+
+
+class AuditAlarm(VerifierFailure):
+    """The training verifier accepts what the stricter one does not (audit.stop)."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,7 +49,24 @@ class Scores:
     texts: list[str]
     """Completions without their end token; P * G of them, row by row."""
     verdicts: list[Verdict]
+    """Of each row's own verifier."""
     metrics: dict[str, float]
+    parts: Float32[np.ndarray, "P G R"]
+    """What each part of the reward is worth, before its weight; their weighted sum is
+    `rewards`."""
+    part_names: tuple[str, ...]
+    part_weights: tuple[float, ...]
+    notes: list[dict[str, Any]]
+    """Per completion, what a reader should know beside reward and verdict."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Audit:
+    """The stricter verifier of the audit stream, and what it saw so far."""
+
+    verifier: str
+    stream: AuditStream
+    stop: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,6 +79,16 @@ class Scorer:
     reads: Mapping[str, str]
     """Verifier name -> "answer" or "completion", as `VerifierPool.check` returns."""
     pool: VerifierPool
+    noise: NoiseConfig = dataclasses.field(default_factory=NoiseConfig)
+    judge: Judge | None = None
+    audit: Audit | None = None
+
+    def for_evaluation(self, problems: Sequence[Problem]) -> "Scorer":
+        """The same verdicts on other problems, and nothing else to pay or to watch."""
+        plain = dataclasses.replace(self.reward, parts=ANSWER, format="")
+        return dataclasses.replace(
+            self, problems=problems, reward=plain, noise=NoiseConfig(), audit=None
+        )
 
     def __call__(
         self,
@@ -50,72 +99,234 @@ class Scorer:
     ) -> Scores:
         """Scores the completions `tokens` of problems `indices`.
 
-        reward = wrong + (correct - wrong) * score + format_weight * format score
+        reward = sum over `reward.parts` of weight * value, the value of `answer` being
+        wrong + (correct - wrong) * score
 
         Raises:
           VerifierFailure: the share of crashes and timeouts exceeds
             reward.max_failure_rate.
+          AuditAlarm: the audit stream's alarm, under audit.stop.
         """
-        settings = self.reward
-        shape = lengths.shape
-        # The end token is no part of the text; a completion that was cut has none.
-        used = (lengths - ended).reshape(-1)
-        rows = tokens.reshape(-1, tokens.shape[-1])
-        texts = [
-            self.tokenizer.decode(row[:count].tolist())
-            for row, count in zip(rows, used, strict=True)
-        ]
-        problems = [self.problems[i] for i in indices for _ in range(shape[1])]
-        samples = [
-            Sample(
-                problem.verifier, text, problem.answer, problem.question, problem.meta
-            )
-            for problem, text in zip(problems, texts, strict=True)
-        ]
-        formats = []
-        if settings.format:
-            name = f"format:{settings.format}"
-            formats = [dataclasses.replace(s, verifier=name) for s in samples]
-        judged = self.pool.verify([*samples, *formats])
-        verdicts, format_verdicts = judged[: len(samples)], judged[len(samples) :]
+        texts = self._decode(tokens, lengths, ended)
+        problems = [self.problems[i] for i in indices]
+        parts = parts_of(self.reward)
+        asked = self._asked(problems, texts, parts, lengths.shape[1])
+        judged = self._judge(asked)
+        self._check_failures(judged)
+        verdicts = list(judged[ANSWER].values())
         metrics = {f"verifier/{k}": v for k, v in rates(verdicts).items()}
-        metrics["verifier/read_reasoning_share"] = self._read_reasoning(samples)
-        self._check_failures(verdicts, metrics)
+        metrics["verifier/read_reasoning_share"] = self._read_reasoning(asked)
+        metrics |= self._watch(judged)
 
-        scores = np.array([verdict.score for verdict in verdicts], np.float32)
-        rewards = settings.wrong + (settings.correct - settings.wrong) * scores
-        if format_verdicts:
-            format_scores = np.array([v.score for v in format_verdicts], np.float32)
-            rewards = rewards + settings.format_weight * format_scores
-            metrics["format/rate"] = float(format_scores.mean())
+        shape = lengths.shape
+        scores = {n: _scores(found, shape) for n, found in judged.items()}
+        scores["ended"] = ended.astype(np.float32)
+        scores["truncated"] = 1 - scores["ended"]
+        true = scores[ANSWER]
+        true = np.where(true >= self.reward.min_score, true, np.float32(0))
+        ids = [problem.id for problem in problems]
+        paid = paid_scores(self.noise, true, judged, texts, ids)
+        metrics |= noise_metrics(self.noise, true, paid, texts)
+        scores[ANSWER] = paid
+        worth = self._worth(parts, scores, problems)
+        weights = np.array([part.weight for part in parts], np.float32)
+        names = labels(parts)
+        metrics |= _part_metrics(self.reward, names, worth * weights, scores)
+        if self.judge is not None:
+            metrics |= self.judge.metrics()
         correct = [verdict.status is Status.CORRECT for verdict in verdicts]
         return Scores(
-            rewards=rewards.astype(np.float32).reshape(shape),
+            rewards=(worth * weights).sum(axis=-1, dtype=np.float32),
             correct=np.array(correct, np.float32).reshape(shape),
             texts=texts,
             verdicts=verdicts,
             metrics=metrics,
+            parts=worth,
+            part_names=tuple(names),
+            part_weights=tuple(part.weight for part in parts),
+            notes=_notes(names, worth, true, paid, judged.get(AUDIT, {})),
         )
 
-    def _read_reasoning(self, samples: list[Sample]) -> float:
-        """Share of completions of which some verifier read more than the answer."""
-        if self.reward.format and self._reads(f"format:{self.reward.format}"):
-            return 1.0
-        return float(np.mean([self._reads(sample.verifier) for sample in samples]))
+    def _decode(self, tokens, lengths, ended) -> list[str]:
+        # The end token is no part of the text; a completion that was cut has none.
+        used = (lengths - ended).reshape(-1)
+        rows = tokens.reshape(-1, tokens.shape[-1])
+        return [
+            self.tokenizer.decode(row[:count].tolist())
+            for row, count in zip(rows, used, strict=True)
+        ]
 
-    def _reads(self, verifier: str) -> bool:
-        return self.reads[verifier] == "completion"
+    def _asked(
+        self,
+        problems: Sequence[Problem],
+        texts: Sequence[str],
+        parts: Sequence[Part],
+        generations: int,
+    ) -> dict[str, dict[int, Sample]]:
+        """Which verifier sees which completions: name -> place in the batch -> sample.
 
-    def _check_failures(self, verdicts: list[Verdict], metrics: dict[str, float]):
-        share = metrics["verifier/crash"] + metrics["verifier/timeout"]
-        if share <= self.reward.max_failure_rate:
-            return
-        failed = (Status.CRASH, Status.TIMEOUT)
-        example = next(v for v in verdicts if v.status in failed)
-        raise VerifierFailure(
-            f"verifiers: {share:.0%} of {len(verdicts)} checks crashed or timed out, "
-            "more than reward.max_failure_rate="
-            f"{self.reward.max_failure_rate:.0%}; for example {example.status}: "
-            f"{example.detail}. Mend the verifier, raise reward.timeout_s, or raise "
-            "the limit."
+        A part that is about certain data rows is asked about those alone.
+        """
+        own = {
+            i: Sample(p.verifier, text, p.answer, p.question, p.meta)
+            for i, (text, p) in enumerate(
+                zip(
+                    texts,
+                    (p for p in problems for _ in range(generations)),
+                    strict=True,
+                )
+            )
+        }
+        asked = {ANSWER: own}
+        for part in parts:
+            for name in verifiers_of([part]):
+                found = asked.setdefault(name, {})
+                for i, sample in own.items():
+                    if part.applies_to(sample.meta):
+                        found[i] = dataclasses.replace(sample, verifier=name)
+        if name := needed_verifier(self.noise):
+            asked[name] = {
+                i: dataclasses.replace(sample, verifier=name)
+                for i, sample in own.items()
+            }
+        if self.audit is not None:
+            asked[AUDIT] = {}
+            for row, problem in enumerate(problems):
+                places = range(row * generations, (row + 1) * generations)
+                chosen = self.audit.stream.chosen(
+                    problem.id, [texts[i] for i in places]
+                )
+                asked[AUDIT] |= {
+                    i: dataclasses.replace(own[i], verifier=self.audit.verifier)
+                    for i, is_chosen in zip(places, chosen, strict=True)
+                    if is_chosen
+                }
+        return asked
+
+    def _judge(
+        self, asked: dict[str, dict[int, Sample]]
+    ) -> dict[str, dict[int, Verdict]]:
+        """All verdicts; the judge's calls wait while the pool works."""
+        samples = [sample for found in asked.values() for sample in found.values()]
+        for_judge = [s for s in samples if s.verifier in judge_lib.NAMES]
+        if for_judge and self.judge is None:
+            raise VerifierFailure(
+                f"verifiers: {for_judge[0].verifier!r} needs a model: set judge.url "
+                "and judge.model"
+            )
+        waiting = self.judge.submit(for_judge) if self.judge and for_judge else list
+        pooled = iter(
+            self.pool.verify([s for s in samples if s.verifier not in judge_lib.NAMES])
         )
+        by_judge = iter(waiting())
+        verdicts = (
+            next(by_judge if sample.verifier in judge_lib.NAMES else pooled)
+            for sample in samples
+        )
+        return {
+            name: {i: next(verdicts) for i in found} for name, found in asked.items()
+        }
+
+    def _worth(
+        self,
+        parts: Sequence[Part],
+        scores: dict[str, Float32[np.ndarray, "P G"]],
+        problems: Sequence[Problem],
+    ) -> Float32[np.ndarray, "P G R"]:
+        """What each part is worth before its weight."""
+        passed = {name: score >= 1 for name, score in scores.items()}
+        span = np.float32(self.reward.correct - self.reward.wrong)
+        values = scores | {
+            ANSWER: np.float32(self.reward.wrong) + span * scores[ANSWER]
+        }
+        shape = scores[ANSWER].shape
+        worth = []
+        for part in parts:
+            applies = [part.applies_to(problem.meta) for problem in problems]
+            where = np.broadcast_to(np.array(applies)[:, None], shape)
+            worth.append(part_values(part, values, passed, where))
+        return np.stack(worth, axis=-1).astype(np.float32)
+
+    def _watch(self, judged: dict[str, dict[int, Verdict]]) -> dict[str, float]:
+        """Feeds the audit stream; says so, or stops, when the verifiers part ways."""
+        if self.audit is None:
+            return {}
+        strict, stream = judged[AUDIT], self.audit.stream
+        training = [judged[ANSWER][i] for i in strict]
+        metrics = stream.add(training, list(strict.values()))
+        if stream.alarm:
+            if self.audit.stop:
+                raise AuditAlarm(stream.explanation)
+            _LOG.warning(stream.explanation)
+        return metrics
+
+    def _read_reasoning(self, asked: dict[str, dict[int, Sample]]) -> float:
+        """Share of completions of which some verifier read more than the answer.
+
+        The audit is none of the reward's business and does not count.
+        """
+        read = {
+            i
+            for name, found in asked.items()
+            if name != AUDIT
+            for i, sample in found.items()
+            if self.reads.get(sample.verifier, "answer") == "completion"
+        }
+        return len(read) / max(len(asked[ANSWER]), 1)
+
+    def _check_failures(self, judged: dict[str, dict[int, Verdict]]) -> None:
+        """Each verifier by itself: many good verdicts do not make up for a dead one."""
+        for name, found in judged.items():
+            failed = [v for v in found.values() if v.status in _FAILED]
+            share = len(failed) / max(len(found), 1)
+            if name == AUDIT or share <= self.reward.max_failure_rate:
+                continue
+            who = "verifiers" if name == ANSWER else f"verifiers: {name}"
+            raise VerifierFailure(
+                f"{who}: {share:.0%} of {len(found)} checks crashed or timed out, "
+                "more than reward.max_failure_rate="
+                f"{self.reward.max_failure_rate:.0%}; for example {failed[0].status}: "
+                f"{failed[0].detail}. Mend the verifier, raise reward.timeout_s, or "
+                "raise the limit."
+            )
+
+
+def _scores(
+    found: dict[int, Verdict], shape: tuple[int, ...]
+) -> Float32[np.ndarray, "P G"]:
+    """Scores in their places; 0 where the verifier was not asked."""
+    scores = np.zeros(int(np.prod(shape)), np.float32)
+    for i, verdict in found.items():
+        scores[i] = verdict.score
+    return scores.reshape(shape)
+
+
+def _part_metrics(
+    reward: RewardConfig,
+    names: Sequence[str],
+    paid: Float32[np.ndarray, "P G R"],
+    scores: dict[str, Float32[np.ndarray, "P G"]],
+) -> dict[str, float]:
+    metrics = {}
+    if reward.format:
+        metrics["format/rate"] = float(scores[f"format:{reward.format}"].mean())
+    if len(names) > 1:
+        means = paid.mean(axis=(0, 1)).tolist()
+        metrics |= {f"part/{n}": mean for n, mean in zip(names, means, strict=True)}
+    return metrics
+
+
+def _notes(names, worth, true, paid, audited) -> list[dict[str, Any]]:
+    """Parts, if several; a verdict paid as another; the audit's verdict."""
+    notes = []
+    for i, values in enumerate(worth.reshape(-1, len(names)).tolist()):
+        note: dict[str, Any] = {}
+        if len(names) > 1:
+            note["parts"] = dict(zip(names, values, strict=True))
+        if paid.flat[i] != true.flat[i]:
+            note["paid_score"] = float(paid.flat[i])
+        if i in audited:
+            note["audit"] = str(audited[i].status)
+            note["audit_detail"] = audited[i].detail
+        notes.append(note)
+    return notes

@@ -21,6 +21,11 @@ from rlvr_jax.data.tokenizer import Tokenizer, load_tokenizer, stop_ids
 from rlvr_jax.mesh.mesh import make_mesh, row_spec
 from rlvr_jax.models.architecture import Architecture
 from rlvr_jax.rollout.sampler import Sampling
+from rlvr_jax.rollout.scorer import (
+    check_what_is_read,
+    make_scorer,
+    reward_verifiers,
+)
 from rlvr_jax.rollout.scoring import Scorer
 from rlvr_jax.train.batches import PromptBatches, slots_for
 from rlvr_jax.train.evaluation import Evaluation
@@ -31,6 +36,7 @@ from rlvr_jax.train.state import StepPlan
 from rlvr_jax.train.warmup import Warmup
 from rlvr_jax.validate import ConfigError
 from rlvr_jax.verifiers.base import Sample
+from rlvr_jax.verifiers.judge import NAMES as JUDGES
 from rlvr_jax.verifiers.pool import VerifierPool
 from rlvr_jax.verifiers.preflight import check_references
 
@@ -90,7 +96,7 @@ def prepare(config: Config, pool: VerifierPool) -> Setup:
         **_critic(config),
     )
     sampling = Sampling.from_config(config.rollout, end_ids)
-    scorer = Scorer(tokenizer, train.problems, config.reward, reads, pool)
+    scorer = make_scorer(config, tokenizer, train.problems, reads, pool)
     return Setup(
         config=config,
         mesh=mesh,
@@ -188,11 +194,13 @@ def _check_row_devices(config: Config, mesh: Mesh) -> None:
 def _check_verifiers(config, pool, train, held_out) -> dict[str, str]:
     """What each verifier reads; raises where one or a reference does not work."""
     problems = [*train.problems, *(held_out.problems if held_out else [])]
-    names = {problem.verifier for problem in problems}
-    if config.reward.format:
-        names.add(f"format:{config.reward.format}")
-    reads = pool.check(sorted(names))
+    reads = pool.check(reward_verifiers(config, problems))
+    check_what_is_read(config, reads)
+    if config.audit.verifier not in ("", *JUDGES):
+        pool.check([config.audit.verifier])
     wanted = config.reward.check_references
+    # A judge has no opinion on a reference alone, and every call costs.
+    problems = [problem for problem in problems if problem.verifier not in JUDGES]
     spread = problems[:: max(1, len(problems) // max(1, wanted))][:wanted]
     samples = [Sample(p.verifier, "", p.answer, p.question, p.meta) for p in spread]
     failures = check_references(samples, pool)
@@ -226,7 +234,7 @@ def _evaluation(config, held_out, graphdef, batches, sampling, scorer) -> Evalua
             tokens=held_out.tokens,
             num_generations=settings.num_generations,
         ),
-        scorer=dataclasses.replace(scorer, problems=held_out.problems),
+        scorer=scorer.for_evaluation(held_out.problems),
         sampling=sampling,
         seed=config.seed,
     )

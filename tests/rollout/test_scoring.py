@@ -1,12 +1,16 @@
 """From tokens to rewards: what is decoded, what verdicts pay, when a run stops."""
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from rlvr_jax.config import RewardConfig
+from rlvr_jax.config import NoiseConfig, RewardConfig
+from rlvr_jax.core.advantages import group_advantages
+from rlvr_jax.core.multi_reward import gdpo_advantages
 from rlvr_jax.data.char_tokenizer import CharTokenizer
 from rlvr_jax.data.rows import Problem
-from rlvr_jax.rollout.scoring import Scorer, VerifierFailure
+from rlvr_jax.rollout.scoring import Audit, AuditAlarm, Scorer, VerifierFailure
+from rlvr_jax.verifiers.audit import AuditStream
 from rlvr_jax.verifiers.base import Status, Verdict
 from rlvr_jax.verifiers.pool import VerifierPool
 
@@ -27,21 +31,37 @@ class Pool(VerifierPool):
         self.samples += samples
         return [self._judge(sample) for sample in samples]
 
-    @staticmethod
-    def _judge(sample):
+    def _judge(self, sample):
         text = sample.completion
         if sample.verifier.startswith("format:"):
             paid = "[" in text
             return Verdict(Status.CORRECT if paid else Status.WRONG, float(paid))
+        if sample.verifier == "language":
+            return Verdict(Status.WRONG, 0.5)
+        if sample.verifier == "strict":
+            right = text == sample.answer
+            return Verdict(Status.CORRECT if right else Status.WRONG, float(right))
+        if sample.verifier == "answer_key":
+            return Verdict(Status.CORRECT, 1.0, text.strip("[]"))
         if text in ("crash", "timeout", "unparseable"):
             return Verdict(Status(text), 0.0, f"{text} of {sample.answer}")
-        if text == "half":
-            return Verdict(Status.WRONG, 0.5)
+        if text in ("half", "7/8"):
+            return Verdict(Status.WRONG, 0.5 if text == "half" else 0.875)
         right = text.strip("[]") == sample.answer
         return Verdict(Status.CORRECT if right else Status.WRONG, float(right))
 
 
-def score(texts, indices, *, cut=(), pool=None, **reward):
+def score(
+    texts,
+    indices,
+    *,
+    cut=(),
+    pool=None,
+    noise=None,
+    audit=None,
+    problems=None,
+    **reward,
+):
     """Scores P x G texts; those in `cut` have no end token."""
     ids = [[*TOKENIZER.encode(t), *([] if t in cut else [1])] for t in texts]
     groups = len(texts) // len(indices)
@@ -51,10 +71,12 @@ def score(texts, indices, *, cut=(), pool=None, **reward):
     shape = (len(indices), groups)
     scorer = Scorer(
         tokenizer=TOKENIZER,
-        problems=PROBLEMS,
+        problems=problems or PROBLEMS,
         reward=RewardConfig(**reward),
         reads=READS,
         pool=pool or Pool(),
+        noise=noise or NoiseConfig(),
+        audit=audit,
     )
     return scorer(
         np.array(indices),
@@ -143,3 +165,205 @@ def test_too_many_failures_stop_the_run_with_an_example():
 def test_an_unparseable_completion_is_no_failure_of_the_verifier():
     scores = score(["unparseable"] * 4, [3], max_failure_rate=0.0)
     assert scores.metrics["verifier/unparseable"] == 1
+
+
+def test_parts_add_up_and_each_is_logged():
+    """Magistral's shape: 0.1 if formatted, and only then 0.9 if right, 0.1 * language.
+
+    OBJ-10: [3] 0.1 + 0.9 + 0.05, 3 nothing, [x] 0.1 + 0.05, x nothing.
+    """
+    parts = "0.1*format:boxed, 0.9*answer if format:boxed, 0.1*language if format:boxed"
+    scores = score(["[3]", "3", "[x]", "x"], [3], parts=parts)
+    np.testing.assert_allclose(scores.rewards, [[1.05, 0, 0.15, 0]], rtol=1e-6)
+    assert scores.part_names == ("format_boxed", "answer", "language")
+    assert scores.part_weights == (0.1, 0.9, 0.1)
+    np.testing.assert_allclose(
+        scores.parts[0], [[1, 1, 0.5], [0, 0, 0], [1, 0, 0.5], [0, 0, 0]]
+    )
+    assert scores.metrics["part/answer"] == pytest.approx(0.9 / 4)
+    assert scores.metrics["part/format_boxed"] == pytest.approx(0.05)
+    assert scores.metrics["part/language"] == pytest.approx(0.025)
+    total = sum(v for n, v in scores.metrics.items() if n.startswith("part/"))
+    assert total == pytest.approx(scores.rewards.mean())
+    np.testing.assert_array_equal(scores.correct, [[1, 1, 0, 0]])
+    assert scores.notes[2] == {
+        "parts": {"format_boxed": 1.0, "answer": 0.0, "language": 0.5}
+    }
+
+
+def test_alpha_and_the_penalty_for_not_ending():
+    """Tulu 3's table: correct and ended 10, wrong and ended 0, not ended -10."""
+    parts = "answer if ended, -10*truncated"
+    texts = ["3", "x", "3 "]
+    scores = score(texts, [3], cut=("3 ",), parts=parts, correct=10.0)
+    np.testing.assert_array_equal(scores.rewards, [[10, 0, -10]])
+
+
+def test_parts_are_there_for_advantages_of_several_rewards():
+    """Added first, (1, 0) and (0, 1) are the same; normalised apart they stay apart."""
+    scores = score(["3", "[x]"], [3], parts="answer, format:boxed")
+    assert scores.rewards.tolist() == [[1, 1]]
+    advantages = gdpo_advantages(
+        jnp.array(scores.parts.reshape(2, 2)),
+        jnp.zeros(2, int),
+        jnp.array(scores.part_weights) * jnp.array([1, 0.5]),
+    )
+    np.testing.assert_allclose(advantages, [0.5, -0.5], atol=1e-5)
+
+
+def test_each_kind_of_prompt_calls_exactly_its_reward_functions():
+    """OBJ-14: sums are checked by rule; chat by others, format and language."""
+    problems = [
+        Problem("0", "1 + 2", "3", "exact", {"domain": "math"}),
+        Problem("1", "Hello!", "hi", "strict", {"domain": "chat"}),
+    ]
+    pool = Pool()
+    parts = (
+        "answer, 0.2*format:boxed if domain=chat and answer, "
+        "0.5*language if not domain=math"
+    )
+    scores = score(
+        ["3", "x", "hi", "[hi]"], [0, 1], pool=pool, problems=problems, parts=parts
+    )
+    called = {}
+    for sample in pool.samples:
+        called.setdefault(sample.meta["domain"], set()).add(sample.verifier)
+    assert called == {"math": {"exact"}, "chat": {"strict", "format:boxed", "language"}}
+    np.testing.assert_allclose(scores.rewards, [[1, 0], [1.25, 0.25]])
+
+
+@pytest.mark.parametrize(
+    ("least", "expected"), [(0.0, [1, 0.875, 0]), (0.99, [1, 0, 0])]
+)
+def test_partial_credit_or_all_or_nothing(least, expected):
+    """OBJ-19: 7 of 8 tests are worth 0.875 or nothing (0.99: Olmo 3's threshold).
+
+    A group that passes equally many tests teaches nothing, whatever that is worth.
+    """
+    scores = score(["3", "7/8", "x"], [3], min_score=least)
+    np.testing.assert_array_equal(scores.rewards, [expected])
+    equal = score(["7/8"] * 3, [3], min_score=least).rewards[0]
+    advantages = group_advantages(jnp.array(equal), jnp.zeros(3, int))
+    np.testing.assert_array_equal(advantages, np.zeros(3))
+
+
+def test_wrong_rewards_never_touch_what_is_called_correct():
+    """[x] is paid by the pattern, 3 no longer; the metrics say how many."""
+    noise = NoiseConfig(accept_pattern=r"\[", reject_pattern="^3$")
+    scores = score(["3", "[x]", "x", "[3]"], [3], noise=noise)
+    np.testing.assert_array_equal(scores.rewards, [[0, 1, 0, 1]])
+    np.testing.assert_array_equal(scores.correct, [[1, 0, 0, 1]])
+    assert scores.metrics["verifier/correct"] == 0.5
+    assert scores.metrics["noise/false_positive_share"] == 0.25
+    assert scores.metrics["noise/false_negative_share"] == 0.25
+    assert scores.metrics["noise/changed_share"] == 0.5
+    assert scores.metrics["noise/pattern_share"] == 0.75
+    # True scores 1, 0, 0, 1 less their mean 1/2, over 3, [x] and [3].
+    assert scores.metrics["noise/pattern_advantage"] == pytest.approx(1 / 6)
+    assert [note.get("paid_score") for note in scores.notes] == [0, 1, None, None]
+
+
+@pytest.mark.parametrize(
+    ("pays", "expected"),
+    [
+        # SPU-05: the ground-truth arm, beside which the others are read.
+        ("verdict", [1, 0, 0, 0, 1]),
+        # SPU-03: the form alone.
+        ("format", [0, 0, 1, 0, 1]),
+        # SPU-04: x, x and [x] outvote 3 and [3].
+        ("majority", [0, 1, 1, 1, 0]),
+        # SPU-02: the same here, as the most frequent answer is wrong.
+        ("incorrect", [0, 1, 1, 1, 0]),
+    ],
+)
+def test_control_arms(pays, expected):
+    """Only what is paid differs between the arms."""
+    scores = score(["3", "x", "[x]", "x", "[3]"], [3], noise=NoiseConfig(pays=pays))
+    np.testing.assert_array_equal(scores.rewards, [expected])
+    np.testing.assert_array_equal(scores.correct, [[1, 0, 0, 0, 1]])
+
+
+def test_a_wrong_label_is_not_the_majority_where_that_is_right():
+    scores = score(["3", "3", "x", "y", "x"], [3], noise=NoiseConfig(pays="incorrect"))
+    np.testing.assert_array_equal(scores.rewards, [[0, 0, 1, 0, 1]])
+
+
+def audit(share=1.0, max_gap=0.1, window=100, stop=False):
+    return Audit("strict", AuditStream(share, max_gap, window), stop)
+
+
+def test_the_audit_sees_and_the_reward_does_not():
+    """[3] is accepted in training (brackets aside) and not by the strict verifier."""
+    watched = score(["3", "[3]", "x", "[3]"], [3], audit=audit())
+    plain = score(["3", "[3]", "x", "[3]"], [3])
+    np.testing.assert_array_equal(watched.rewards, plain.rewards)
+    assert watched.metrics["audit/completions"] == 4
+    assert watched.metrics["audit/accuracy"] == 0.75
+    assert watched.metrics["audit/strict_accuracy"] == 0.25
+    assert watched.metrics["audit/gap"] == 0.5
+    assert watched.metrics["audit/false_share"] == pytest.approx(2 / 3)
+    assert [note["audit"] for note in watched.notes] == [
+        "correct",
+        "wrong",
+        "wrong",
+        "wrong",
+    ]
+
+
+def test_two_worlds_that_the_training_verifier_cannot_tell_apart():
+    """VER-27: same verdicts, different truth: bit-identical logs; the audit differs."""
+    honest = ["3", "3", "x", "y"]
+    fooled = ["[3]", "[3]", "x", "y"]  # brackets pass in training, not when strict
+    one, other = (score(texts, [3], audit=audit()) for texts in (honest, fooled))
+
+    def seen(scores):
+        return {n: v for n, v in scores.metrics.items() if not n.startswith("audit/")}
+
+    assert seen(one) == seen(other)
+    assert one.rewards.tobytes() == other.rewards.tobytes()
+    assert one.correct.tobytes() == other.correct.tobytes()
+    assert one.metrics["audit/gap"] == 0.0
+    assert other.metrics["audit/gap"] == 0.5
+
+
+def test_an_alarm_is_a_warning_or_the_end(caplog):
+    texts = ["[3]"] * 16
+    score(texts, [3], audit=audit())
+    assert "audit.max_gap=10%" in caplog.text
+    with pytest.raises(AuditAlarm, match=r"accepts \+100% more than audit\.verifier"):
+        score(texts, [3], audit=audit(stop=True))
+
+
+def test_a_dead_part_is_not_hidden_by_good_answers():
+    """The answers are fine; every check of the part crashed."""
+
+    class Broken(Pool):
+        def _judge(self, sample):
+            if sample.verifier == "language":
+                return Verdict(Status.CRASH, 0.0, "no model file")
+            return super()._judge(sample)
+
+    with pytest.raises(VerifierFailure, match=r"^verifiers: language: 100% of 4.*file"):
+        score(["3"] * 4, [3], pool=Broken(), parts="answer, 0.1*language")
+
+
+def test_a_judge_that_is_not_configured_says_what_to_set():
+    with pytest.raises(VerifierFailure, match=r"set judge\.url and judge\.model"):
+        score(["3"], [3], parts="answer, 0.1*judge")
+
+
+def test_evaluation_pays_nothing_but_the_verdict():
+    scorer = Scorer(
+        tokenizer=TOKENIZER,
+        problems=PROBLEMS,
+        reward=RewardConfig(parts="answer, 5*ended", format="boxed", format_weight=1.0),
+        reads=READS,
+        pool=Pool(),
+        noise=NoiseConfig(pays="random"),
+        audit=audit(),
+    ).for_evaluation(PROBLEMS[3:])
+    tokens = np.array([[[*TOKENIZER.encode("3"), 1]]], np.int32)
+    scores = scorer(np.array([0]), tokens, np.array([[2]]), np.array([[True]]))
+    assert scores.rewards.tolist() == [[1.0]]
+    assert scores.part_names == ("answer",)
+    assert not any(name.startswith(("audit", "noise")) for name in scores.metrics)
