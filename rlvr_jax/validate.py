@@ -251,6 +251,11 @@ def _ignored(config: Config) -> Iterator[str]:
             f"noise.pays is {config.noise.pays!r}",
         ),
         (
+            not _draws(config),
+            ["noise.seed"],
+            "no setting of noise draws anything",
+        ),
+        (
             not config.judge.url,
             _others(config.judge, "judge", "url"),
             "judge.url is ''",
@@ -285,6 +290,12 @@ def _ignored(config: Config) -> Iterator[str]:
                     f"{name}={setting(config, name)!r} would be ignored, since "
                     f"{reason}. Leave it out or change that."
                 )
+
+
+def _draws(config: Config) -> bool:
+    noise = config.noise
+    rates = noise.false_positive_rate, noise.false_negative_rate, noise.group_flip_rate
+    return noise.pays == "random" or any(rates)
 
 
 def _others(section: Any, name: str, but: str) -> list[str]:

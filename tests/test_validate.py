@@ -94,6 +94,23 @@ def test_lower_limits(name):
             "reward.max_failure_rate is a share, in [0, 1].",
         ),
         (
+            {"reward__min_score": -0.5},
+            "reward.min_score is a share, in [0, 1].",
+        ),
+        (
+            {"noise__group_flip_rate": 1.5},
+            "noise.group_flip_rate is a share, in [0, 1].",
+        ),
+        (
+            {"noise__accept_pattern": "("},
+            "noise.accept_pattern is no regular expression: missing ), unterminated "
+            "subpattern at position 0.",
+        ),
+        (
+            {"judge__url": "http://localhost:8000/v1"},
+            "judge.url needs judge.model, the name that the server knows it by.",
+        ),
+        (
             {"objective__epsilon_low": 1.2},
             "objective.epsilon_low=1.2 must be in [0, 1].",
         ),
@@ -201,6 +218,10 @@ IGNORED = [
     ("data.few_shot", 2, {}, "data.template is 'chat'"),
     ("data.system_prompt", "Hi", {"data.template": "raw"}, "data.template is 'raw'"),
     ("reward.format_weight", 0.5, {}, "reward.format is empty"),
+    ("noise.random_rate", 0.2, {}, "noise.pays is 'verdict'"),
+    ("noise.seed", 3, {}, "no setting of noise draws anything"),
+    ("judge.max_tokens", 10, {}, "judge.url is ''"),
+    ("audit.share", 0.5, {}, "audit.verifier is ''"),
     *(
         (name, value, {"objective.surrogate": "reinforce"}, "does not read it")
         for name, value in (
@@ -273,6 +294,10 @@ READ = {
     "data.subset": {"data.evaluation": "hub:openai/gsm8k"},
     "data.few_shot": {"data.template": "raw"},
     "reward.format_weight": {"reward.format": "boxed"},
+    "noise.random_rate": {"noise.pays": "random"},
+    "noise.seed": {"noise.group_flip_rate": 0.1},
+    "judge.max_tokens": {"judge.url": "http://localhost:8000/v1", "judge.model": "m"},
+    "audit.share": {"audit.verifier": "math"},
     "objective.kl_estimator": {"objective.beta": 0.1},
     "objective.kl_placement": {"objective.beta": 0.1, "objective.kl_estimator": "k1"},
     "objective.overlong_penalty": {"objective.overlong_buffer_tokens": 8},

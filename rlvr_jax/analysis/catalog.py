@@ -194,6 +194,69 @@ SECTIONS = (
         ),
     ),
     Section(
+        "Audit and judge",
+        (
+            Chart(
+                "Accepted by both verifiers",
+                "share",
+                (
+                    ("audit/accuracy", "in training"),
+                    ("audit/strict_accuracy", "by the audit"),
+                ),
+                "Apart from one another, the policy learns a hole of its verifier.",
+            ),
+            Chart(
+                "Gap and alarm", "", (("audit/gap", "gap"), ("audit/alarm", "alarm"))
+            ),
+            Chart(
+                "Errors of the training verifier",
+                "share",
+                (
+                    ("audit/false_share", "wrong among the accepted"),
+                    ("audit/missed_share", "right among the rejected"),
+                ),
+                "By the audit's verdict.",
+            ),
+            Chart(
+                "Audited",
+                "completions",
+                (("audit/completions", "judged"), ("audit/failures", "failed")),
+            ),
+            Chart(
+                "Judge's requests",
+                "requests",
+                (("judge/calls", "all"), ("judge/retries", "retries")),
+            ),
+            Chart(
+                "Judge's tokens",
+                "tokens",
+                (("judge/prompt_tokens", "in"), ("judge/completion_tokens", "out")),
+            ),
+            Chart("Judge's cost", "currency", (("judge/cost", "per step"),)),
+        ),
+    ),
+    Section(
+        "Wrong rewards",
+        (
+            Chart(
+                "Paid against the verdict",
+                "share",
+                (
+                    ("noise/changed_share", "all"),
+                    ("noise/false_positive_share", "not correct, and paid"),
+                    ("noise/false_negative_share", "correct, and not paid"),
+                ),
+            ),
+            Chart("Pattern matched", "share", (("noise/pattern_share", "matches"),)),
+            Chart(
+                "Advantage of the pattern",
+                "",
+                (("noise/pattern_advantage", "true score - group mean"),),
+                "Below 0, what matches is worse than the rest of its group.",
+            ),
+        ),
+    ),
+    Section(
         "Speed and memory",
         (
             Chart(

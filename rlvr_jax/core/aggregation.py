@@ -5,6 +5,8 @@ is cut up, so loss = sum(weights * loss) / denominator is a sum over rows: micro
 and devices add numerators, and the one division comes last (`types.Ratio`).
 """
 
+from collections.abc import Callable
+
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
@@ -133,6 +135,42 @@ def aggregate(
         weights = weights.sum(-1, keepdims=True)
     kept = jnp.where(weights != 0, per_token, 0.0)
     return Ratio((kept * weights).sum(), denominator)
+
+
+def length_bias(
+    loss: Callable[[Float[Array, "2 T"], Float[Array, "2 T"]], Float[Array, ""]],
+    *,
+    short: int = 2,
+    long: int = 8,
+) -> Float[Array, ""]:
+    r"""How much harder an aggregation pulls on a token of a short row than of a long.
+
+    Works on anyone's code: `loss` is differentiated at two rows of different lengths.
+
+        1             tokens of both rows weigh the same: not biased by length
+        long / short  each row is divided by its own length: long wrong answers are
+                      punished less per token, and the policy learns to ramble
+
+    Args:
+      loss: (loss per token [2, T], token mask [2, T]) to one scalar.
+      short: tokens of the first row.
+      long: tokens of the second row; also T.
+
+    Returns:
+      weight of a token of the short row over that of one of the long row.
+
+    References:
+      Dr. GRPO, sec. 3.1 and appendix. https://arxiv.org/abs/2503.20783
+
+    Example:
+      >>> masked_mean = lambda x, mask: ((x * mask).sum(1) / mask.sum(1)).mean()
+      >>> print(length_bias(masked_mean))
+      4.0
+    """
+    lengths = jnp.array([short, long])
+    mask = (jnp.arange(long) < lengths[:, None]).astype(float)
+    weights = jax.grad(loss)(jnp.ones_like(mask), mask)
+    return weights[0, 0] / weights[1, 0]
 
 
 def _shares(mask: Float[Array, "B T"], totals: Float[Array, " B"]) -> Array:

@@ -174,6 +174,64 @@ def clips_by_probability(
     return ClipRates(count(True), count(low), count(high))
 
 
+def clips_of_tokens(
+    log_ratio: TokenOrRow,
+    advantages: Advantages,
+    tokens: Int[Array, "B T"],
+    token_mask: TokenMask,
+    token_ids: Int[Array, " K"],
+    *,
+    epsilon_low: float,
+    epsilon_high: float,
+) -> ClipRates:
+    r"""How often each of some tokens occurred, and was clipped below or above.
+
+    CISPO's observation: "However", "Recheck", "Wait", "Aha" are unlikely under the base
+    policy, so their ratio leaves the bounds at the first off-policy update and PPO
+    drops them from every later one.
+
+    Args:
+      log_ratio: log(pi / pi_old), per token or per row.
+      advantages: per row or per token.
+      tokens: the sampled ids.
+      token_mask: 1 on tokens of the loss.
+      token_ids: the K ids to watch.
+      epsilon_low: as in `losses.clipped_loss`.
+      epsilon_high: as in `losses.clipped_loss`.
+
+    Returns:
+      counts per watched id, in the order of `token_ids`.
+
+    References:
+      MiniMax-M1, sec. 3.1. https://arxiv.org/abs/2506.13585
+
+    Example:
+      >>> log_ratio = jnp.log(jnp.array([[1.5, 1.0, 1.5]]))
+      >>> rates = clips_of_tokens(
+      ...     log_ratio,
+      ...     jnp.array([1.0]),
+      ...     jnp.array([[7, 7, 4]]),
+      ...     jnp.ones((1, 3)),
+      ...     jnp.array([4, 7]),
+      ...     epsilon_low=0.2,
+      ...     epsilon_high=0.2,
+      ... )
+      >>> print(rates.tokens, rates.high)
+      [1 2] [1 1]
+    """
+    low, high = clip_masks(
+        log_ratio, advantages, epsilon_low=epsilon_low, epsilon_high=epsilon_high
+    )
+    mask = token_mask.astype(bool)
+
+    def count(token: Int[Array, ""]) -> ClipRates:
+        found = mask & (tokens == token)
+        return ClipRates(found.sum(), (found & low).sum(), (found & high).sum())
+
+    # One id at a time: never an array of [B, T, K].
+    return jax.lax.map(count, token_ids)
+
+
 def up_clipped_probability(
     policy_logprobs: Float[Array, "B T"],
     log_ratio: TokenOrRow,

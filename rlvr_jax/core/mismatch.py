@@ -1,9 +1,11 @@
 """How far the samples are from the policy: weights, ratios, sampler against trainer."""
 
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from rlvr_jax.core.shapes import TokenMask, TokenOrRow
+from rlvr_jax.types import Ratio
 
 
 def effective_sample_size(
@@ -182,3 +184,41 @@ def log_ratio_histogram(
     bin_of = jnp.searchsorted(edges, inside, side="right")
     counts = jnp.zeros(edges.shape[0] + 1, int)
     return counts.at[bin_of].add(mask.astype(int))
+
+
+def log_ratio_by_lag(
+    log_ratio: Float[Array, "B T"],
+    lag: Int[Array, "B T"],
+    token_mask: TokenMask,
+    *,
+    max_lag: int,
+) -> Ratio:
+    r"""Mean |log(pi / mu)| of the tokens, by how many updates old their sampler is.
+
+    To be looked at before a clip or a bound on staleness is chosen: what does a version
+    of lag cost here? In a partial rollout one completion has tokens of several lags.
+
+    Args:
+      log_ratio: log(pi / mu) per token.
+      lag: version of the policy now less that of the policy that sampled the token.
+      token_mask: 1 on tokens of the loss.
+      max_lag: larger lags count here.
+
+    Returns:
+      the Ratio per lag, [max_lag + 1], in nats: sums of |log-ratio| over counts; the
+      denominators are the histogram of lags. Ratios of micro-batches add up.
+
+    Example:
+      >>> log_ratio, lag = jnp.array([[0.0, 0.1, -0.3]]), jnp.array([[0, 1, 1]])
+      >>> found = log_ratio_by_lag(log_ratio, lag, jnp.ones((1, 3)), max_lag=2)
+      >>> print(found.value(), found.denominator)
+      [0.  0.2 0. ] [1. 2. 0.]
+    """
+    mask = token_mask.astype(bool)
+    distance = jnp.where(mask, jnp.abs(log_ratio), 0.0)
+    bin_of = jnp.clip(jnp.where(mask, lag, 0), 0, max_lag).reshape(-1)
+
+    def add(values: Float[Array, "B T"]) -> Float[Array, " L"]:
+        return jax.ops.segment_sum(values.reshape(-1), bin_of, num_segments=max_lag + 1)
+
+    return Ratio(add(distance), add(mask.astype(distance.dtype)))

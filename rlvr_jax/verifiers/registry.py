@@ -19,6 +19,8 @@ BUILT_IN = {
     "math": "rlvr_jax.verifiers.math:verify",
     "exact": "rlvr_jax.verifiers.exact:verify",
     "countdown": "rlvr_jax.verifiers.countdown:verify",
+    "code": "rlvr_jax.verifiers.code.judge:verify",
+    "code:held_out": "rlvr_jax.verifiers.code.judge:held_out",
     "instructions": "rlvr_jax.verifiers.instructions.verify:verify",
     "weak:last_number": "rlvr_jax.verifiers.weak:last_number",
     "weak:any_boxed": "rlvr_jax.verifiers.weak:any_boxed",
@@ -46,7 +48,7 @@ def resolve(name: str) -> Verifier:
     place = BUILT_IN.get(name)
     if place is None:
         place = name
-        if ":" not in name or name.startswith(("format:", "weak:")):
+        if ":" not in name or name.startswith(("format:", "weak:", "code:")):
             raise ValueError(_unknown(name))
     module_name, _, function_name = place.rpartition(":")
     module = _load(module_name, name)

@@ -1,10 +1,14 @@
 """Diagnostics on planted batches: every figure is known before it is measured."""
 
+import math
+
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from rlvr_jax.core import diagnostics, kl
+from rlvr_jax.core.ratios import sequence_log_ratio
 from tests.core.batches import assert_transforms_agree, ragged
 
 pytestmark = pytest.mark.usefixtures("x64")
@@ -119,3 +123,71 @@ def test_an_empty_batch_has_finite_diagnostics():
     right, wrong = diagnostics.mean_by_outcome(zeros, zeros, jnp.zeros(2, bool))
     for ratio in (low, high, right, wrong, diagnostics.masked_mean(zeros, zeros)):
         assert float(ratio.value()) == 0.0
+
+
+def test_rare_reflective_tokens_are_clipped_at_the_first_off_policy_update():
+    """CLIP-19: one gradient step of size .5 at each position, then a report by token.
+
+    Every position has the softmax .6, .37, .01, .02, and its logits move by .5 A
+    (onehot - p). "so" (id 0, .6) after a right answer: e^.2 / 1.070 = 1.14, inside.
+    "Wait" (id 2, .01): e^.495 / .788 = 2.08, "Recheck" (id 3, .02) likewise: stopped at
+    1.28 and dropped. "but" (id 1) of the wrong answer: e^-.315 / 1.11 = .66, below .8.
+    """
+    probabilities = jnp.array([0.6, 0.37, 0.01, 0.02])
+    advantages = jnp.array([1.0, -1.0, 1.0])
+    tokens = jnp.array([[0, 2, 0, 3], [1, 1, 0, 1], [0, 0, 2, 2]])
+    mask = jnp.array([[1, 1, 1, 1], [1, 1, 1, 1], [1, 1, 1, 0]])
+    push = jax.nn.one_hot(tokens, 4) - probabilities
+    logits = jnp.log(probabilities) + 0.5 * advantages[:, None, None] * push
+    moved = jnp.take_along_axis(jax.nn.log_softmax(logits), tokens[..., None], axis=-1)
+    log_ratio = moved[..., 0] - jnp.log(probabilities)[tokens]
+    watched = jnp.array([2, 3, 0, 1])
+    rates = diagnostics.clips_of_tokens(
+        log_ratio, advantages, tokens, mask, watched, **BOUNDS
+    )
+    np.testing.assert_array_equal(rates.tokens, [2, 1, 5, 3])
+    np.testing.assert_array_equal(rates.high, [2, 1, 0, 0])
+    np.testing.assert_array_equal(rates.low, [0, 0, 0, 3])
+    on_policy = diagnostics.clips_of_tokens(
+        jnp.zeros((3, 4)), advantages, tokens, mask, watched, **BOUNDS
+    )
+    np.testing.assert_array_equal(on_policy.high + on_policy.low, 0)
+
+
+def test_gspo_clips_two_orders_of_magnitude_more_tokens():
+    """CLIP-10: ~15% of tokens against ~.13%, from the same simulated log-ratios.
+
+    Independent noise of std s on every token; half the rows have A > 0. GRPO (.2/.27):
+    share (Q(log 1.27 / s) + Q(-log .8 / s)) / 2, which is .13% at s = .0763. GSPO
+    (3e-4/4e-4): the mean of T tokens has std s / sqrt(T): 15% at T = 52,000. 240 rows:
+    the standard error of the second share is 2.3%.
+    """
+    rng, s, tokens = np.random.default_rng(0), 0.0763, 52_000
+    tail = lambda x: 0.5 * math.erfc(x / math.sqrt(2))
+    expected = (tail(math.log(1.27) / s) + tail(-math.log(0.8) / s)) / 2
+    np.testing.assert_allclose(expected, 0.0013, rtol=0.02)
+    spread = s / math.sqrt(tokens)
+    wanted = (tail(4e-4 / spread) + tail(3e-4 / spread)) / 2
+    np.testing.assert_allclose(wanted, 0.15, atol=0.005)
+    mask = jnp.ones((24, tokens), bool)
+
+    @jax.jit
+    def clipped(log_ratio, advantages):
+        """Share of tokens under GRPO's clip, and under GSPO's."""
+        rows = sequence_log_ratio(log_ratio, mask)
+        sides = [
+            diagnostics.clip_fractions(
+                d, advantages, mask, epsilon_low=low, epsilon_high=high
+            )
+            for d, low, high in ((log_ratio, 0.2, 0.27), (rows, 3e-4, 4e-4))
+        ]
+        return jnp.array([sum(side.value() for side in both) for both in sides])
+
+    shares = [
+        clipped(rng.normal(0, s, mask.shape), rng.choice([-1.0, 1.0], 24))
+        for _ in range(10)
+    ]
+    token_share, row_share = np.mean(shares, axis=0)
+    np.testing.assert_allclose(token_share, expected, rtol=0.03)
+    np.testing.assert_allclose(row_share, wanted, atol=3 * 0.023)
+    assert 50 < row_share / token_share < 200

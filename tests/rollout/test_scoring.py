@@ -142,7 +142,7 @@ def test_metrics_are_shares_of_the_answers_verdicts():
 
 
 def test_the_share_whose_reasoning_was_read():
-    """Only the format verifier of READS reads the whole completion."""
+    """DIAG-21: only the format verifier of READS reads the whole completion."""
     name = "verifier/read_reasoning_share"
     assert score(["3", "x"], [3]).metrics[name] == 0
     paid = score(["3", "x"], [3], format="boxed", format_weight=0.1)
@@ -248,19 +248,20 @@ def test_partial_credit_or_all_or_nothing(least, expected):
 
 
 def test_wrong_rewards_never_touch_what_is_called_correct():
-    """[x] is paid by the pattern, 3 no longer; the metrics say how many."""
+    """[x] and [y] are paid by the pattern, 3 no longer; the metrics say how many."""
     noise = NoiseConfig(accept_pattern=r"\[", reject_pattern="^3$")
-    scores = score(["3", "[x]", "x", "[3]"], [3], noise=noise)
-    np.testing.assert_array_equal(scores.rewards, [[0, 1, 0, 1]])
-    np.testing.assert_array_equal(scores.correct, [[1, 0, 0, 1]])
-    assert scores.metrics["verifier/correct"] == 0.5
-    assert scores.metrics["noise/false_positive_share"] == 0.25
-    assert scores.metrics["noise/false_negative_share"] == 0.25
-    assert scores.metrics["noise/changed_share"] == 0.5
-    assert scores.metrics["noise/pattern_share"] == 0.75
-    # True scores 1, 0, 0, 1 less their mean 1/2, over 3, [x] and [3].
-    assert scores.metrics["noise/pattern_advantage"] == pytest.approx(1 / 6)
-    assert [note.get("paid_score") for note in scores.notes] == [0, 1, None, None]
+    scores = score(["3", "[x]", "x", "[3]", "[y]"], [3], noise=noise)
+    np.testing.assert_array_equal(scores.rewards, [[0, 1, 0, 1, 1]])
+    np.testing.assert_array_equal(scores.correct, [[1, 0, 0, 1, 0]])
+    assert scores.metrics["verifier/correct"] == pytest.approx(0.4)
+    assert scores.metrics["noise/false_positive_share"] == pytest.approx(0.4)
+    assert scores.metrics["noise/false_negative_share"] == pytest.approx(0.2)
+    assert scores.metrics["noise/changed_share"] == pytest.approx(0.6)
+    assert scores.metrics["noise/pattern_share"] == pytest.approx(0.8)
+    # True scores 1, 0, 0, 1, 0 less their mean 0.4, over all but x: 0.4 / 4.
+    assert scores.metrics["noise/pattern_advantage"] == pytest.approx(0.1)
+    paid = [note.get("paid_score") for note in scores.notes]
+    assert paid == [0, 1, None, None, 1]
 
 
 @pytest.mark.parametrize(

@@ -5,11 +5,18 @@ import pytest
 from rlvr_jax.verifiers import registry
 from rlvr_jax.verifiers.base import Sample, Status, apply
 
+REFERENCES = {
+    "code": {"test_list": ["assert f(1) == 2"]},
+    "code:held_out": {"test_list": ["assert f(1) == 2"], "held_out": ["assert f(2)"]},
+    "countdown": {"target": 6, "numbers": [1, 2, 3]},
+    "instructions": {"instruction_id": "punctuation:no_comma"},
+}
+
 
 @pytest.mark.parametrize("name", sorted(registry.BUILT_IN))
 def test_every_registered_name_is_a_verifier(name):
     """On an empty completion each gives a verdict and none raises."""
-    answer = {"target": 6, "numbers": [1, 2, 3]} if name == "countdown" else "6"
+    answer = REFERENCES.get(name, "6")
     verdict = apply(registry.resolve(name), Sample(name, "", answer))
     assert verdict.status in (Status.WRONG, Status.UNPARSEABLE)
 
