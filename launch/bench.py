@@ -32,7 +32,8 @@ from rlvr_jax.models.decoder import Decoder
 from rlvr_jax.rollout.sampler import Sampling, row_keys, sample
 from rlvr_jax.train.loop import peak_rss_gib
 from rlvr_jax.train.policy import new_state
-from rlvr_jax.train.step import StepPlan, train_step
+from rlvr_jax.train.state import StepPlan
+from rlvr_jax.train.step import train_step
 from rlvr_jax.types import Rollouts
 
 GENERATIONS, NEW_TOKENS = 8, 64
@@ -177,7 +178,7 @@ def bench_step(shape: Shape, repeats: int) -> dict[str, Any]:
     rewards = jax.random.bernoulli(jax.random.key(2), 0.5, (count, GENERATIONS))
     rewards = rewards.astype(jnp.float32)
     step = jax.jit(functools.partial(train_step, plan=plan), donate_argnums=0)
-    holder = [new_state(parameters, plan.optimizer, plan.mesh, keeps_reference=False)]
+    holder = [new_state(parameters, plan)]
     del parameters
 
     def run() -> Any:

@@ -5,7 +5,9 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from rlvr_jax.config import Config
+from rlvr_jax import objective_rules
+from rlvr_jax.config import Config, Objective
+from rlvr_jax.core.presets import PRESETS
 
 CHOICES: dict[str, tuple[str, ...]] = {
     "model.dtype": ("float32", "bfloat16"),
@@ -14,18 +16,25 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "data.too_long": ("drop", "error"),
     "reward.execution": ("pool", "callback"),
     "noise.pays": ("verdict", "random", "format", "majority", "incorrect"),
-    "objective.advantage": ("group", "rloo"),
-    "objective.scale_rewards": ("group", "batch", "none"),
-    "objective.ratio_level": ("token", "sequence"),
-    "objective.surrogate": ("clip", "reinforce"),
+    "objective.advantage": tuple(objective_rules.SCALES),
+    "objective.scale_rewards": ("group", "batch", "minibatch", "none"),
+    "objective.old_policy": ("trainer", "rollout"),
+    "objective.ratio_level": ("token", "sequence", "sequence_token"),
+    "objective.surrogate": tuple(objective_rules.SURROGATE_READS),
+    "objective.dppo_divergence": ("tv", "kl"),
+    "objective.importance_correction": ("none", "clamp", "zero"),
+    "objective.importance_level": ("token", "sequence", "sequence_mean"),
     "objective.loss_aggregation": (
         "sequence_mean",
         "token_mean",
         "constant",
         "prompt_mean",
+        "sequence_sum",
+        "token_sum",
     ),
-    "objective.kl_estimator": ("k1", "k2", "k3"),
+    "objective.kl_estimator": ("k1", "k2", "k3", "abs", "k3_corrected", "k3_straight"),
     "objective.kl_placement": ("loss", "reward"),
+    "objective.reference_update": ("never", "copy", "reset", "ema"),
     "optimizer.schedule": ("constant", "linear", "cosine"),
 }
 
@@ -52,8 +61,35 @@ AT_LEAST: dict[str, float] = {
     "audit.window": 2,
     "objective.std_ddof": 0,
     "objective.std_epsilon": 0,
+    "objective.passk_k": 1,
+    "objective.baseline_window": 1,
+    "objective.gamma": 0,
+    "objective.lam": 0,
+    "objective.lam_alpha": 0,
+    "objective.lam_critic": 0,
+    "objective.value_clip": 0,
+    "objective.epsilon_low": 0,
+    "objective.epsilon_high": 0,
+    "objective.dual_clip": 0,
+    "objective.ratio_max": 0,
+    "objective.tau_positive": 0,
+    "objective.tau_negative": 0,
+    "objective.pull": 0,
+    "objective.covariance_fraction": 0,
+    "objective.importance_lower": 0,
+    "objective.importance_upper": 0,
+    "objective.negative_mask_threshold": 0,
+    "objective.top_entropy_fraction": 0,
     "objective.beta": 0,
+    "objective.reference_every_steps": 1,
     "objective.overlong_buffer_tokens": 0,
+    "objective.entropy_target": 0,
+    "objective.imitation_coefficient": 0,
+    "critic.learning_rate": 0,
+    "critic.updates_per_minibatch": 1,
+    "critic.pretraining_steps": 0,
+    "optimizer.adam_b1": 0,
+    "optimizer.adam_b2": 0,
     "optimizer.learning_rate": 0,
     "optimizer.warmup_steps": 0,
     "optimizer.max_grad_norm": 0,
@@ -104,7 +140,7 @@ def validate(config: Config) -> None:
     faults = [
         *_ranges(config),
         *_batch(config),
-        *_objective(config),
+        *objective_rules.faults(config),
         *_ignored(config),
     ]
     if faults:
@@ -182,42 +218,10 @@ def _nearest_multiple(number: int, divisor: int) -> int:
     return max(divisor, round(number / divisor) * divisor)
 
 
-def _objective(config: Config) -> Iterator[str]:
-    objective, rollout = config.objective, config.rollout
-    if rollout.num_generations < 2:
-        yield (
-            f"objective.advantage={objective.advantage!r} compares completions of one "
-            f"prompt and needs rollout.num_generations >= 2, got "
-            f"{rollout.num_generations}."
-        )
-    if objective.beta > 0:
-        if objective.kl_placement == "loss" and objective.kl_estimator == "k1":
-            yield (
-                "objective.kl_estimator='k1' in the loss has an expected gradient of "
-                "zero: it adds noise and no pull to the reference. Use 'k3' or 'k2', "
-                "or objective.kl_placement='reward'."
-            )
-        if objective.kl_placement == "reward" and objective.kl_estimator != "k1":
-            yield (
-                "objective.kl_placement='reward' takes kl_estimator='k1', whose sum "
-                f"over a completion is its log-ratio; got {objective.kl_estimator!r}."
-            )
-    if not 0 <= objective.epsilon_low <= 1:
-        yield f"objective.epsilon_low={objective.epsilon_low} must be in [0, 1]."
-    if objective.epsilon_high < 0:
-        yield f"objective.epsilon_high={objective.epsilon_high} must not be negative."
-    if objective.overlong_buffer_tokens > rollout.max_completion_tokens:
-        yield (
-            f"objective.overlong_buffer_tokens={objective.overlong_buffer_tokens} "
-            "exceeds rollout.max_completion_tokens="
-            f"{rollout.max_completion_tokens}."
-        )
-
-
 def _ignored(config: Config) -> Iterator[str]:
     """Settings that were changed but that nothing would read."""
     model, data, reward = config.model, config.data, config.reward
-    objective, warmup = config.objective, config.warmup
+    warmup = config.warmup
     rules = [
         (bool(model.path), [f"model.{n}" for n in _NEW_MODEL], "model.path is set"),
         (
@@ -235,6 +239,12 @@ def _ignored(config: Config) -> Iterator[str]:
         (data.template == "chat", ["data.few_shot"], "data.template is 'chat'"),
         (data.template == "raw", ["data.system_prompt"], "data.template is 'raw'"),
         (not reward.format, ["reward.format_weight"], "reward.format is empty"),
+        *objective_rules.unread(config.objective),
+        (
+            config.objective.advantage != "gae",
+            [f"critic.{field.name}" for field in dataclasses.fields(config.critic)],
+            f"objective.advantage={config.objective.advantage!r} has no critic",
+        ),
         (
             config.noise.pays != "random",
             ["noise.random_rate"],
@@ -256,31 +266,6 @@ def _ignored(config: Config) -> Iterator[str]:
             "audit.verifier is ''",
         ),
         (
-            objective.surrogate != "clip",
-            ["objective.epsilon_low", "objective.epsilon_high"],
-            f"objective.surrogate={objective.surrogate!r} does not clip",
-        ),
-        (
-            objective.surrogate != "clip",
-            ["objective.ratio_level"],
-            f"objective.surrogate={objective.surrogate!r} uses no ratio",
-        ),
-        (
-            objective.beta == 0,
-            ["objective.kl_estimator", "objective.kl_placement"],
-            "objective.beta is 0",
-        ),
-        (
-            objective.overlong_buffer_tokens == 0,
-            ["objective.overlong_penalty"],
-            "objective.overlong_buffer_tokens is 0",
-        ),
-        (
-            objective.scale_rewards == "none",
-            ["objective.std_ddof", "objective.std_epsilon"],
-            "objective.scale_rewards is 'none'",
-        ),
-        (
             warmup.steps == 0,
             ["warmup.batch_size", "warmup.learning_rate"],
             "warmup.steps is 0",
@@ -296,7 +281,8 @@ def _ignored(config: Config) -> Iterator[str]:
             "logging.completions_every_steps is 0",
         ),
     ]
-    defaults = Config()
+    preset = PRESETS.get(config.objective.name, {})
+    defaults = Config(objective=Objective(**preset))
     for applies, names, reason in rules:
         for name in names if applies else ():
             if setting(config, name) != setting(defaults, name):

@@ -32,7 +32,8 @@ class Layer:
 LAYERS = {
     "types": Layer(set(), JAX),
     "config": Layer(set(), set()),
-    "validate": Layer({"config"}, set()),
+    "objective_rules": Layer({"config"}, set()),
+    "validate": Layer({"config", "core", "objective_rules"}, set()),
     # numpy for pass@k, which is counted on the host in float64.
     "core": Layer({"types"}, JAX | {"numpy"}),
     # Worker processes start from here: no arrays, no devices.

@@ -116,7 +116,7 @@ def test_lower_limits(name):
         ),
         (
             {"objective__epsilon_high": -0.1},
-            "objective.epsilon_high=-0.1 must not be negative.",
+            "objective.epsilon_high=-0.1 must be at least 0.",
         ),
         (
             {
@@ -205,6 +205,7 @@ def test_only_k1_belongs_into_the_reward():
 
 
 # What is ignored, its changed value, and under which settings; "" by default.
+CRITIC = {"objective.advantage": "gae", "objective.scale_rewards": "none"}
 IGNORED = [
     ("model.hidden_size", 64, {"model.path": "somewhere"}, "model.path is set"),
     ("model.intermediate_size", 64, {"model.path": "somewhere"}, "model.path is set"),
@@ -222,13 +223,32 @@ IGNORED = [
     ("judge.max_tokens", 10, {}, "judge.url is ''"),
     ("audit.share", 0.5, {}, "audit.verifier is ''"),
     *(
-        (name, value, {"objective.surrogate": "reinforce"}, reason)
-        for name, value, reason in (
-            ("objective.epsilon_low", 0.1, "'reinforce' does not clip"),
-            ("objective.epsilon_high", 0.1, "'reinforce' does not clip"),
-            ("objective.ratio_level", "sequence", "'reinforce' uses no ratio"),
+        (name, value, {"objective.surrogate": "reinforce"}, "does not read it")
+        for name, value in (
+            ("objective.epsilon_low", 0.1),
+            ("objective.epsilon_high", 0.1),
+            ("objective.ratio_level", "sequence"),
         )
     ),
+    ("critic.learning_rate", 1e-4, {}, "has no critic"),
+    ("objective.lam", 0.9, CRITIC | {"objective.lam_alpha": 0.1}, "on the length"),
+    ("objective.importance_level", "sequence", {}, "correction is 'none'"),
+    ("objective.importance_upper", 4.0, {}, "correction is 'none'"),
+    ("objective.reference_update", "copy", {}, "objective.beta is 0"),
+    (
+        "objective.reference_every_steps",
+        9,
+        {"objective.beta": 0.1},
+        "reference_update is 'never'",
+    ),
+    (
+        "objective.reference_decay",
+        0.5,
+        {"objective.beta": 0.1},
+        "reference_update is 'never'",
+    ),
+    ("objective.unfinished_reward", -1.0, {}, "replace_unfinished is False"),
+    ("objective.entropy_step", 0.1, {}, "objective.entropy_target is 0"),
     ("objective.kl_estimator", "k2", {}, "objective.beta is 0"),
     ("objective.kl_placement", "reward", {}, "objective.beta is 0"),
     ("objective.overlong_penalty", 2.0, {}, "objective.overlong_buffer_tokens is 0"),
@@ -255,6 +275,21 @@ IGNORED = [
     ),
 ]
 READ = {
+    "critic.learning_rate": CRITIC,
+    "objective.lam": CRITIC,
+    "objective.importance_level": {"objective.importance_correction": "zero"},
+    "objective.importance_upper": {"objective.importance_correction": "zero"},
+    "objective.reference_update": {"objective.beta": 0.1},
+    "objective.reference_every_steps": {
+        "objective.beta": 0.1,
+        "objective.reference_update": "copy",
+    },
+    "objective.reference_decay": {
+        "objective.beta": 0.1,
+        "objective.reference_update": "ema",
+    },
+    "objective.unfinished_reward": {"objective.replace_unfinished": True},
+    "objective.entropy_step": {"objective.entropy_target": 0.1},
     "data.task_options": {"data.train": "task:arithmetic"},
     "data.subset": {"data.evaluation": "hub:openai/gsm8k"},
     "data.few_shot": {"data.template": "raw"},

@@ -7,12 +7,13 @@ import jax.numpy as jnp
 import optax
 from flax import nnx
 
-from rlvr_jax.config import BatchConfig, Objective
+from rlvr_jax.config import BatchConfig, CriticConfig, Objective
 from rlvr_jax.mesh.mesh import make_mesh
 from rlvr_jax.models.architecture import Architecture
 from rlvr_jax.models.decoder import Decoder
 from rlvr_jax.rollout.sampler import Sampling, row_keys, sample
-from rlvr_jax.train.step import StepPlan, TrainState
+from rlvr_jax.train.policy import new_state
+from rlvr_jax.train.state import StepPlan, TrainState
 from rlvr_jax.types import Rollouts
 
 VOCAB, PROMPTS, GENERATIONS, SLOTS, LENGTH = 61, 8, 4, 6, 7
@@ -76,6 +77,9 @@ def plan(
     """A plan; plain SGD by default, which does not amplify rounding as Adam does."""
     count = mesh_shape[0] * mesh_shape[1] * mesh_shape[2]
     settings = {"prompts_per_step": PROMPTS, "logprob_chunk_tokens": 64} | batch
+    critic = {}
+    if objective is not None and objective.advantage == "gae":
+        critic = {"critic": CriticConfig(), "critic_optimizer": optax.sgd(0.1)}
     return StepPlan(
         graphdef=graphdef,
         optimizer=optimizer or optax.sgd(0.1),
@@ -85,14 +89,16 @@ def plan(
         temperature=temperature,
         mesh=make_mesh(mesh_shape, jax.devices()[:count]),
         dtype=jnp.dtype("float32"),
+        **critic,
     )
 
 
 def state(parameters, plan: StepPlan, reference=None) -> TrainState:
-    """The state before the first step."""
-    return TrainState(
-        parameters, plan.optimizer.init(parameters), reference, jnp.int32(0)
-    )
+    """The state before the first step; `reference` replaces a copy of the policy."""
+    state = new_state(parameters, plan, num_problems=PROMPTS)
+    if reference is None:
+        return state
+    return dataclasses.replace(state, reference=reference)
 
 
 def largest_difference(left, right) -> float:

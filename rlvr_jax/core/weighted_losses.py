@@ -134,6 +134,48 @@ def dis_loss(
     return reinforce_loss(policy_logprobs, advantages, jnp.where(inside, ratio, 0.0))
 
 
+def sign_banded_loss(
+    policy_logprobs: Float[Array, "B T"],
+    log_ratio: TokenOrRow,
+    advantages: Advantages,
+    *,
+    band_positive: tuple[float, float],
+    band_negative: tuple[float, float],
+    log_ratio_clamp: float = LOG_RATIO_CLAMP,
+) -> Float[Array, "B T"]:
+    """Four bounds: tokens outside a band are dropped, the band by the advantage's sign.
+
+        l = -sg[f(r)] A log pi,   f(r) = r if low < r < high else 0
+
+    with (low, high) = band_positive where A > 0, band_negative elsewhere.
+
+    Args:
+      policy_logprobs: log-probs in nats under the policy being trained.
+      log_ratio: log(pi / mu) per token or row, mu the rollout policy.
+      advantages: per row or per token; no gradient flows into them.
+      band_positive: bounds of the ratio where A > 0.
+      band_negative: bounds where A <= 0. MiMo-V2.6 moves both bands by the entropy;
+        its values are not published.
+      log_ratio_clamp: bound on |log_ratio|, in nats; `math.inf` for none.
+
+    Returns:
+      the loss per token, [B, T].
+
+    Example:
+      >>> logprobs, ratio = jnp.array([[-1.0, -1.0]]), jnp.array([[1.8, 1.8]])
+      >>> advantages = jnp.array([[1.0, -1.0]])
+      >>> bands = {"band_positive": (0.5, 2.0), "band_negative": (0.8, 1.25)}
+      >>> print(sign_banded_loss(logprobs, jnp.log(ratio), advantages, **bands))
+      [[1.8 0. ]]
+    """
+    ratio = bounded_ratio(log_ratio, log_ratio_clamp)
+    up = per_token(advantages) > 0
+    low = jnp.where(up, band_positive[0], band_negative[0])
+    high = jnp.where(up, band_positive[1], band_negative[1])
+    weights = jnp.where((ratio > low) & (ratio < high), ratio, 0.0)
+    return reinforce_loss(policy_logprobs, advantages, weights)
+
+
 def dppo_loss(
     policy_logprobs: Float[Array, "B T"],
     old_logprobs: Float[Array, "B T"],

@@ -4,7 +4,6 @@ import math
 from typing import Any
 
 import jax
-from flax import nnx
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 RULES: dict[str, tuple[str | None, ...]] = {
@@ -41,7 +40,7 @@ def parameter_spec(name: str, shape: tuple[int, ...], mesh: Mesh) -> PartitionSp
     return PartitionSpec(*axes)
 
 
-def parameter_shardings(parameters: nnx.State, mesh: Mesh) -> Any:
+def parameter_shardings(parameters: Any, mesh: Mesh) -> Any:
     """A tree like `parameters` with the sharding of each."""
 
     def sharding(path, leaf):

@@ -7,7 +7,7 @@ from typing import Any
 import jax
 import orbax.checkpoint as ocp
 
-from rlvr_jax.train.step import TrainState
+from rlvr_jax.train.state import TrainState
 
 
 class Checkpoints:

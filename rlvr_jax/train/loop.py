@@ -22,6 +22,7 @@ from rlvr_jax.rollout.scoring import Scores
 from rlvr_jax.train import display
 from rlvr_jax.train.checkpoint import Checkpoints
 from rlvr_jax.train.evaluation import as_metrics
+from rlvr_jax.train.extras import extras_for
 from rlvr_jax.train.interrupts import stop_on_signals
 from rlvr_jax.train.metrics import RunWriter, write_json, write_summary
 from rlvr_jax.train.optimizer import learning_rate_schedule, updates_per_step
@@ -29,7 +30,8 @@ from rlvr_jax.train.plan import plan_sections
 from rlvr_jax.train.policy import cast, new_state
 from rlvr_jax.train.resume import check_same_run
 from rlvr_jax.train.setup import Setup, prepare, versions
-from rlvr_jax.train.step import TrainState, train_step
+from rlvr_jax.train.state import TrainState
+from rlvr_jax.train.step import train_step
 from rlvr_jax.types import Rollouts
 from rlvr_jax.verifiers.pool import VerifierPool
 
@@ -111,12 +113,9 @@ class _Run:
 
     def _start(self) -> tuple[TrainState, int]:
         """The newest checkpoint, or a new state after the cold start."""
-        setup, beta = self.setup, self.config.objective.beta
+        setup = self.setup
         fresh = functools.partial(
-            new_state,
-            optimizer=setup.step_plan.optimizer,
-            mesh=setup.mesh,
-            keeps_reference=beta > 0,
+            new_state, plan=setup.step_plan, num_problems=len(setup.train.problems)
         )
         if self.checkpoints.latest is not None:
             state, extra = self.checkpoints.restore(like=fresh(setup.parameters))
@@ -138,11 +137,13 @@ class _Run:
         setup = self.setup
         indices = setup.order.indices(step)
         begun = time.perf_counter()
-        rollouts, scores, verify_s = self._rollouts(state.parameters, indices, step)
+        weights = cast(state.parameters, self.config.model.dtype)
+        rollouts, scores, verify_s = self._rollouts(weights, indices, step)
+        extras = extras_for(setup, weights, indices, step, scores)
         sampled = time.perf_counter()
         put = setup.batches.put
         state, metrics = self.learn(
-            state, rollouts, put(scores.rewards), put(scores.correct)
+            state, rollouts, put(scores.rewards), put(scores.correct), extras
         )
         metrics = {name: float(value) for name, value in fetch(metrics).items()}
         done = time.perf_counter()
@@ -165,14 +166,13 @@ class _Run:
         return state, metrics
 
     def _rollouts(
-        self, parameters: nnx.State, indices: np.ndarray, step: int
+        self, weights: nnx.State, indices: np.ndarray, step: int
     ) -> tuple[Rollouts, Scores, float]:
         """Completions of the problems `indices`, their scores, seconds of verifying."""
         setup = self.setup
         tokens, lengths = setup.batches.arrays(indices)
         ids = setup.batches.put(indices)
         keys = row_keys(self.config.seed, step, ids, setup.sampling.num_generations)
-        weights = cast(parameters, self.config.model.dtype)
         inputs = (weights, tokens, lengths, keys)
         if self.config.reward.execution == "callback":
             return self._rollouts_in_one_program(inputs, ids)

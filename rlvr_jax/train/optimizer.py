@@ -29,9 +29,18 @@ def learning_rate_schedule(config: Config) -> optax.Schedule:
 
 def make_optimizer(config: Config) -> optax.GradientTransformation:
     """AdamW behind a clip of the global gradient norm."""
+    return _adamw(config, learning_rate_schedule(config))
+
+
+def make_critic_optimizer(config: Config) -> optax.GradientTransformation:
+    """The same at the critic's own, constant learning rate."""
+    return _adamw(config, config.critic.learning_rate)
+
+
+def _adamw(config: Config, learning_rate) -> optax.GradientTransformation:
     settings = config.optimizer
     adam = optax.adamw(
-        learning_rate_schedule(config),
+        learning_rate,
         b1=settings.adam_b1,
         b2=settings.adam_b2,
         eps=settings.adam_eps,

@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 
 from rlvr_jax.mesh.sharding import bytes_per_device, parameter_shardings
+from rlvr_jax.train.disclosure import disclosure
 from rlvr_jax.train.optimizer import updates_per_step
 from rlvr_jax.train.setup import Setup
 
@@ -24,7 +25,7 @@ def plan_sections(setup: Setup, resumes_at: int | None) -> Sections:
         "model": _model(setup),
         "data": _data(setup),
         "step": _step(setup),
-        "objective": _objective(setup),
+        "objective": disclosure(config),
         "memory per device": _memory(setup),
         "programs": _programs(setup),
     }
@@ -89,41 +90,6 @@ def _step(setup: Setup) -> dict[str, str]:
     }
 
 
-def _objective(setup: Setup) -> dict[str, str]:
-    """All that a method's name alone would leave open."""
-    o = setup.config.objective
-    baseline = {"group": "group mean", "rloo": "mean of the others"}[o.advantage]
-    scale = {
-        "group": f"divided by the group's std (ddof {o.std_ddof}, + {o.std_epsilon:g})",
-        "batch": f"divided by the batch's std (ddof {o.std_ddof}, + {o.std_epsilon:g})",
-        "none": "not scaled",
-    }[o.scale_rewards]
-    surrogate = "REINFORCE: no ratio, no clip"
-    if o.surrogate == "clip":
-        surrogate = (
-            f"{o.ratio_level} ratio clipped to "
-            f"[1 - {o.epsilon_low:g}, 1 + {o.epsilon_high:g}]"
-        )
-    kl = "none, no reference model"
-    if o.beta > 0:
-        kl = f"{o.beta:g} x {o.kl_estimator} in the {o.kl_placement}"
-    cut = "cut completions " + ("leave the loss" if o.overlong_filter else "stay in")
-    if o.overlong_buffer_tokens:
-        cut += (
-            f"; penalty up to {o.overlong_penalty:g} over the last "
-            f"{o.overlong_buffer_tokens} tokens"
-        )
-    return {
-        "from": f"preset {o.name}",
-        "advantage": f"reward - {baseline}, {scale}",
-        "surrogate": surrogate,
-        "aggregation": o.loss_aggregation,
-        "KL": kl,
-        "length": cut,
-        "entropy bonus": f"{o.entropy_coefficient:g}",
-    }
-
-
 def _memory(setup: Setup) -> dict[str, str]:
     config, arch, mesh = setup.config, setup.architecture, setup.mesh
     weights = bytes_per_device(
@@ -132,6 +98,8 @@ def _memory(setup: Setup) -> dict[str, str]:
     copies = {"parameters": 1, "Adam moments": 2, "gradients": 1}
     if config.objective.beta > 0:
         copies["reference"] = 1
+    if config.objective.advantage == "gae":
+        copies["critic, its moments and gradients"] = 4
     found = {name: gib(count * weights) for name, count in copies.items()}
     rows_devices = mesh.shape["data"] * mesh.shape["fsdp"]
     width = jnp.dtype(config.model.dtype).itemsize

@@ -14,7 +14,8 @@ from rlvr_jax.mesh.sharding import parameter_shardings, parameter_spec
 from rlvr_jax.models.architecture import Architecture
 from rlvr_jax.models.decoder import Decoder, parameter_shapes
 from rlvr_jax.models.weights import load_decoder, open_checkpoint
-from rlvr_jax.train.step import TrainState
+from rlvr_jax.train.critic import new_critic
+from rlvr_jax.train.state import CriticState, RewardHistory, StepPlan, TrainState
 from rlvr_jax.validate import ConfigError
 
 
@@ -85,27 +86,57 @@ def make_decoder(
 
 
 def new_state(
-    parameters: nnx.State,
-    optimizer: optax.GradientTransformation,
-    mesh: Mesh,
-    *,
-    keeps_reference: bool,
+    parameters: nnx.State, plan: StepPlan, *, num_problems: int = 0
 ) -> TrainState:
-    """The state before the first step; moments are split like their parameters."""
-    shardings = parameter_shardings(parameters, mesh)
-    parameters = jax.device_put(parameters, shardings)
+    """The state before the first step; moments are split like their parameters.
+
+    Args:
+      parameters: of the policy.
+      plan: says which parts the objective needs.
+      num_problems: of the training set, for advantage "running_mean".
+    """
+    objective, mesh = plan.objective, plan.mesh
     everywhere = NamedSharding(mesh, PartitionSpec())
-    optimizer_shardings = optax.tree_utils.tree_map_params(
+    parameters = jax.device_put(parameters, parameter_shardings(parameters, mesh))
+    critic = history = coefficient = None
+    if plan.critic_optimizer is not None:
+        values = new_critic(parameters, _width(plan, parameters))
+        values = jax.device_put(values, parameter_shardings(values, mesh))
+        critic = CriticState(values, _moments(values, plan.critic_optimizer, mesh))
+    if objective.advantage == "running_mean":
+        shape = (num_problems, objective.baseline_window)
+        history = jax.device_put(
+            RewardHistory(jnp.zeros(shape), jnp.zeros(shape, bool)), everywhere
+        )
+    if objective.entropy_target > 0:
+        start = jnp.float32(objective.entropy_coefficient)
+        coefficient = jax.device_put((start, start), everywhere)
+    return TrainState(
+        parameters=parameters,
+        optimizer=_moments(parameters, plan.optimizer, mesh),
+        reference=copied(parameters) if objective.beta > 0 else None,
+        step=jax.device_put(jnp.int32(0), everywhere),
+        critic=critic,
+        history=history,
+        entropy_coefficient=coefficient,
+    )
+
+
+def _moments(parameters, optimizer: optax.GradientTransformation, mesh: Mesh):
+    shardings = optax.tree_utils.tree_map_params(
         optimizer,
         lambda _, sharding: sharding,
         jax.eval_shape(optimizer.init, parameters),
-        shardings,
-        transform_non_params=lambda _: everywhere,
+        parameter_shardings(parameters, mesh),
+        transform_non_params=lambda _: NamedSharding(mesh, PartitionSpec()),
     )
-    moments = jax.jit(optimizer.init, out_shardings=optimizer_shardings)(parameters)
-    reference = copied(parameters) if keeps_reference else None
-    step = jax.device_put(jnp.int32(0), everywhere)
-    return TrainState(parameters, moments, reference, step)
+    return jax.jit(optimizer.init, out_shardings=shardings)(parameters)
+
+
+def _width(plan: StepPlan, parameters: nnx.State) -> int:
+    """Of the hidden states, which the critic's head reads."""
+    head = nnx.eval_shape(lambda: nnx.merge(plan.graphdef, parameters).head_weight)
+    return head.shape[-1]
 
 
 @jax.jit

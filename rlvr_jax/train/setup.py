@@ -6,6 +6,7 @@ import pathlib
 import platform
 import subprocess
 import sys
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -28,9 +29,10 @@ from rlvr_jax.rollout.scorer import (
 from rlvr_jax.rollout.scoring import Scorer
 from rlvr_jax.train.batches import PromptBatches, slots_for
 from rlvr_jax.train.evaluation import Evaluation
-from rlvr_jax.train.optimizer import make_optimizer
+from rlvr_jax.train.forward import micro_batch_shape
+from rlvr_jax.train.optimizer import make_critic_optimizer, make_optimizer
 from rlvr_jax.train.policy import architecture_of, make_decoder
-from rlvr_jax.train.step import StepPlan
+from rlvr_jax.train.state import StepPlan
 from rlvr_jax.train.warmup import Warmup
 from rlvr_jax.validate import ConfigError
 from rlvr_jax.verifiers.base import Sample
@@ -91,6 +93,7 @@ def prepare(config: Config, pool: VerifierPool) -> Setup:
         temperature=config.rollout.temperature,
         mesh=mesh,
         dtype=jnp.dtype(config.model.dtype),
+        **_critic(config),
     )
     sampling = Sampling.from_config(config.rollout, end_ids)
     scorer = make_scorer(config, tokenizer, train.problems, reads, pool)
@@ -113,6 +116,13 @@ def prepare(config: Config, pool: VerifierPool) -> Setup:
         else None,
         warmup=_warmup(config, train, tokenizer, batches, step_plan),
     )
+
+
+def _critic(config: Config) -> dict[str, Any]:
+    """The fields of the plan that only a critic has."""
+    if config.objective.advantage != "gae":
+        return {}
+    return {"critic": config.critic, "critic_optimizer": make_critic_optimizer(config)}
 
 
 def versions() -> dict[str, str]:
@@ -162,12 +172,12 @@ def _load_prompts(config, tokenizer) -> tuple[EncodedPrompts, EncodedPrompts | N
 def _check_row_devices(config: Config, mesh: Mesh) -> None:
     """Batches and micro-batches divide over the row devices, or it says so now."""
     batch, generations = config.batch, config.rollout.num_generations
-    size = batch.micro_batch_size or (
-        batch.prompts_per_step // batch.minibatches_per_step * generations
-    )
+    minibatch = batch.prompts_per_step // batch.minibatches_per_step
     shapes = {
         "a rollout batch": (batch.prompts_per_step, generations),
-        "a micro-batch": (max(1, size // generations), min(size, generations)),
+        "a micro-batch": micro_batch_shape(
+            minibatch, generations, batch.micro_batch_size
+        ),
     }
     if config.evaluation.prompts:
         shapes["an evaluation batch"] = (

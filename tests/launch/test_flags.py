@@ -87,7 +87,7 @@ FAULTS = {
     ),
     "unknown preset": (
         ["--config=recipe.py", "--config.objective=grop"],
-        ["objective='grop'", "grpo, dr_grpo, dapo, rloo; did you mean grpo?"],
+        ["objective='grop'", "skywork_or1; did you mean grpo?"],
     ),
     "a preset over earlier changes": (
         ["--config=recipe.py", "--config.objective.beta=1", "--config.objective=grpo"],

@@ -9,12 +9,11 @@ import numpy as np
 import optax
 import pytest
 
-from rlvr_jax.mesh.mesh import make_mesh
-from rlvr_jax.mesh.sharding import parameter_shardings
+from rlvr_jax.config import Objective
 from rlvr_jax.train.checkpoint import Checkpoints
 from rlvr_jax.train.policy import new_state
-from rlvr_jax.train.step import TrainState
-from tests import bigram
+from rlvr_jax.train.state import TrainState
+from tests import bigram, tiny
 
 TEMPORARY = ".orbax-checkpoint-tmp"
 OPTIMIZER = optax.chain(optax.clip_by_global_norm(1.0), optax.adamw(0.1))
@@ -121,10 +120,11 @@ def test_a_state_of_one_device_restores_onto_eight(opened):
     checkpoints = opened()
     checkpoints.save(state, 3, {})
     checkpoints.close()
-    mesh = make_mesh((2, 2, 2))
-    parameters = bigram.policy(5)[1]
-    spread = jax.device_put(parameters, parameter_shardings(parameters, mesh))
-    like = new_state(spread, OPTIMIZER, mesh, keeps_reference=True)
+    graphdef, parameters = bigram.policy(5)
+    plan = tiny.plan(
+        graphdef, Objective(beta=0.1), mesh_shape=(2, 2, 2), optimizer=OPTIMIZER
+    )
+    like = new_state(parameters, plan)
     found, _ = opened().restore(like=like)
     assert_equal(found, state)
     pairs = zip(jax.tree.leaves(found), jax.tree.leaves(like), strict=True)

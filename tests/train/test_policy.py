@@ -10,7 +10,7 @@ import optax
 import pytest
 from flax import nnx
 
-from rlvr_jax.config import Config, ModelConfig, OptimizerConfig
+from rlvr_jax.config import Config, ModelConfig, Objective, OptimizerConfig
 from rlvr_jax.mesh.mesh import make_mesh
 from rlvr_jax.mesh.sharding import parameter_shardings
 from rlvr_jax.models.decoder import Decoder
@@ -126,11 +126,18 @@ def test_remat_is_part_of_the_definition(saved, drawn, mesh):
     assert not decoder.remat
 
 
+def plan_on(mesh, policy, optimizer, *, beta):
+    plan = tiny.plan(policy[0], Objective(beta=beta), optimizer=optimizer)
+    return dataclasses.replace(plan, mesh=mesh)
+
+
 @pytest.mark.parametrize("max_grad_norm", [0.0, 1.0])
 def test_moments_are_split_like_their_parameters(drawn, mesh, max_grad_norm):
     config = Config(optimizer=OptimizerConfig(max_grad_norm=max_grad_norm))
     parameters = drawn[1]
-    state = new_state(parameters, make_optimizer(config), mesh, keeps_reference=True)
+    state = new_state(
+        parameters, plan_on(mesh, drawn, make_optimizer(config), beta=0.1)
+    )
     assert int(state.step) == 0
     assert state.step.sharding.is_fully_replicated
     trees = [
@@ -150,13 +157,13 @@ def test_moments_are_split_like_their_parameters(drawn, mesh, max_grad_norm):
 
 
 def test_a_reference_is_a_copy_that_outlives_the_parameters(mesh):
-    parameters = tiny.policy()[1]
+    policy = tiny.policy()
+    parameters = policy[1]
     expected = [np.array(leaf) for leaf in jax.tree.leaves(parameters)]
     optimizer = optax.sgd(0.1)
-    assert (
-        new_state(parameters, optimizer, mesh, keeps_reference=False).reference is None
-    )
-    state = new_state(parameters, optimizer, mesh, keeps_reference=True)
+    without = plan_on(mesh, policy, optimizer, beta=0.0)
+    assert new_state(parameters, without).reference is None
+    state = new_state(parameters, plan_on(mesh, policy, optimizer, beta=0.1))
     donate = jax.jit(lambda tree: jax.tree.map(jnp.negative, tree), donate_argnums=0)
     donate(state.parameters)
     leaves = jax.tree.leaves(state.reference)

@@ -129,7 +129,7 @@ def mesh_step(policy, rollouts, mesh_shape, *, learning_rate, epochs):
         optimizer=optax.sgd(learning_rate),
         epochs_per_step=epochs,
     )
-    state = new_state(parameters, plan.optimizer, plan.mesh, keeps_reference=True)
+    state = new_state(parameters, plan)
     rewards = tiny.rewards()
     step = jax.jit(functools.partial(train_step, plan=plan))
     state, metrics = step(state, rollouts, rewards, rewards)
@@ -269,7 +269,7 @@ def test_the_second_step_compiles_nothing(rollouts):
     """What a step returns has the shardings and types of what it took."""
     graphdef, parameters = bigram.policy()
     plan = tiny.plan(graphdef, optimizer=optax.adamw(1e-3))
-    state = new_state(parameters, plan.optimizer, plan.mesh, keeps_reference=False)
+    state = new_state(parameters, plan)
     step = jax.jit(functools.partial(train_step, plan=plan))
     for _ in range(2):
         state, _ = step(state, rollouts, tiny.rewards(), tiny.rewards())
