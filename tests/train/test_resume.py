@@ -53,6 +53,10 @@ def test_what_does_not_change_the_learning_may_change(folder):
     free.reward.timeout_s = 9.0
     free.reward.max_failure_rate = 0.5
     free.reward.check_references = 0
+    free.audit.verifier = "exact"
+    free.judge.url = "http://elsewhere:8000/v1"
+    free.judge.retries = 7
+    free.judge.price_prompt = 0.5
     free.batch.micro_batch_size = 4
     free.batch.logprob_chunk_tokens = 64
     free.model.remat = "none"
@@ -63,6 +67,9 @@ def test_what_does_not_change_the_learning_may_change(folder):
     ("section", "field", "value"),
     [
         ("reward", "correct", 2.0),
+        ("reward", "parts", "answer, 0.1*ended"),
+        ("noise", "false_positive_rate", 0.1),
+        ("judge", "model", "another"),
         ("reward", "verifier", "exact"),
         ("batch", "prompts_per_step", 16),
         ("batch", "epochs_per_step", 2),
