@@ -6,7 +6,7 @@
 Trains on the packaged 256 problems; the whole set by
 --config.data.train=hub:openai/gsm8k --config.data.subset=main, or a .jsonl(.gz) file
 of {"question", "answer"} rows. The model answers about 4 % of GSM8K correctly and two
-busy cores took 100 to 140 s per step (peak memory 4.7 GiB), so this recipe shows the
+cores take 60 to 70 s per step (peak memory 4.3 GiB), so this recipe shows the
 machinery at work, not a score; for a curve on this model see configs/arith_smollm2.py.
 
 DAPO (https://arxiv.org/abs/2503.14476): token-mean loss, clip 0.2 / 0.28, no KL, cut
