@@ -49,9 +49,10 @@ def test_a_reference_that_is_never_updated_stays(rollouts):
 def test_copy_refreshes_the_reference_every_n_steps(rollouts):
     """KL-12: R1-Zero's reference is the policy of the last multiple of N steps."""
     objective = Objective(beta=0.1, reference_update="copy", reference_every_steps=2)
-    states, _ = steps(objective, rollouts, 3, optimizer=optax.adam(0.01))
+    states, metrics = steps(objective, rollouts, 3, optimizer=optax.adam(0.01))
     assert same(states[1].reference, states[0].parameters)
     assert same(states[2].reference, states[2].parameters)
+    np.testing.assert_allclose(metrics[2]["kl/reference"], 0.0, atol=1e-9)
     assert same(states[3].reference, states[2].parameters)
     moments = optax.tree_utils.tree_get(states[2].optimizer, "mu")
     assert float(optax.tree.norm(moments)) > 0  # a copy leaves the optimizer alone
@@ -72,7 +73,7 @@ def test_reset_also_starts_the_optimizer_anew(rollouts):
 
 
 def test_ema_follows_by_its_decay(rollouts):
-    """KL-14: reference' = decay x reference + (1 - decay) x policy."""
+    """A moving average: reference' = decay x reference + (1 - decay) x policy."""
     objective = Objective(beta=0.1, reference_update="ema", reference_decay=0.75)
     states, _ = steps(objective, rollouts, 1)
     expected = jax.tree.map(
@@ -84,7 +85,7 @@ def test_ema_follows_by_its_decay(rollouts):
 
 
 def test_running_mean_remembers_each_problem(rollouts):
-    """F-12: the first visit's baseline is 0, the second's the mean of the first
+    """PG-40, F-12: the first visit's baseline is 0, the second's the mean of the first
     visit's rewards; a window of 3 keeps the last three of four."""
     objective = Objective(
         advantage="running_mean", scale_rewards="none", baseline_window=3
@@ -101,7 +102,7 @@ def test_running_mean_remembers_each_problem(rollouts):
 
 
 def test_the_entropy_coefficient_climbs_below_its_target_and_falls_above(rollouts):
-    """ENT-11: c + step while H <= target, else c - step and no bonus."""
+    """Skywork-OR1: c + step while H <= target, else c - step and no bonus."""
     low = Objective(entropy_target=100.0, entropy_step=0.25, overlong_filter=False)
     _, metrics = steps(low, rollouts, 2)
     coefficients = [float(found["entropy/coefficient"]) for found in metrics]

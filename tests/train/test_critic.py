@@ -47,7 +47,7 @@ def test_a_new_critic_is_the_policy_and_says_zero(rollouts):
 
 
 def test_the_first_update_is_the_gradient_of_the_squared_error(rollouts):
-    """PG-10: 1/2 mean (V - R)^2 over sampled tokens, R the reward of the completion.
+    """PG-23: 1/2 mean (V - R)^2 over sampled tokens, R the reward of the completion.
 
     At V = 0 its gradient on the bias is -mean R, on the head -mean R h.
     """
@@ -68,7 +68,7 @@ def test_the_first_update_is_the_gradient_of_the_squared_error(rollouts):
 
 
 def test_advantages_are_those_of_gae_under_the_old_values(rollouts):
-    """PG-10, F-09: the policy's gradient is that of the batch's GAE advantages."""
+    """PG-23, F-09: the policy's gradient is that of the batch's GAE advantages."""
     step, state, _ = stepper()
     biased = state.critic.parameters | {"value_bias": jnp.float32(0.3)}
     critic = dataclasses.replace(state.critic, parameters=biased)
@@ -102,7 +102,7 @@ def test_the_critic_comes_to_explain_the_returns(rollouts):
 
 
 def test_pretraining_moves_the_critic_alone(rollouts):
-    """F-10: the policy stays for the given number of steps, then learns."""
+    """PG-37, F-10: the policy stays for the given number of steps, then learns."""
     step, state, _ = stepper(critic=CriticConfig(pretraining_steps=1))
     rewards = tiny.rewards()
     first, _ = step(state, rollouts, rewards, rewards)
@@ -113,7 +113,7 @@ def test_pretraining_moves_the_critic_alone(rollouts):
 
 
 def test_values_move_by_at_most_the_clip(rollouts):
-    """PG-11: a large learning rate cannot take a value further than `value_clip`
+    """PG-23: a large learning rate cannot take a value further than `value_clip`
     towards its target within a step: beyond, its gradient is zero."""
     objective = dataclasses.replace(GAE, value_clip=0.05)
     settings = CriticConfig(updates_per_minibatch=50)
@@ -130,7 +130,7 @@ def test_values_move_by_at_most_the_clip(rollouts):
 
 
 def test_frozen_attention_stays(rollouts):
-    """SAO trains the critic without its attention: those arrays do not move."""
+    """PG-30: SAO trains the critic without its attention: those arrays do not move."""
     graphdef, parameters = tiny.policy()
     plan = tiny.plan(graphdef, GAE, minibatches_per_step=1)
     plan = dataclasses.replace(
