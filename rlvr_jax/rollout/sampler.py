@@ -6,7 +6,7 @@ import functools
 import jax
 import jax.numpy as jnp
 from flax import nnx
-from jaxtyping import Array, Float, Int, Key
+from jaxtyping import Array, Float, Int, Key, UInt32
 
 from rlvr_jax.config import RolloutConfig
 from rlvr_jax.core.logprobs import head_logits
@@ -137,6 +137,39 @@ def sample(
     return jax.lax.while_loop(unfinished, advance, start).rollouts
 
 
+def draw_tokens(
+    logits: Float[Array, "*rows V"],
+    keys: Key[Array, "*rows"],
+    positions: Int[Array, ""] | Int[Array, "*rows"],
+    sampling: Sampling,
+) -> tuple[Int[Array, "*rows"], Float[Array, "*rows"], UInt32[Array, "*rows W"] | None]:
+    """Draws the token at `positions` of each row.
+
+    Returns:
+      tokens, their log-probs, and the kept sets as bits where the sampler truncates.
+    """
+    if sampling.temperature == 0:
+        logprobs = sampling_log_softmax(logits, None)
+        tokens, kept = jnp.argmax(logits, axis=-1), None
+    else:
+        logits = logits / sampling.temperature
+        kept = None
+        if sampling.truncates:
+            kept = kept_tokens(
+                logits,
+                top_k=sampling.top_k,
+                top_p=sampling.top_p,
+                min_p=sampling.min_p,
+            )
+        logprobs = sampling_log_softmax(logits, kept)
+        at = jnp.broadcast_to(positions, keys.shape)
+        fold = jax.vmap(jax.random.fold_in)
+        folded = fold(keys.reshape(-1), at.reshape(-1)).reshape(keys.shape)
+        tokens = draw(folded, logprobs)
+    chosen = jnp.take_along_axis(logprobs, tokens[..., None], axis=-1)[..., 0]
+    return tokens, chosen, None if kept is None else pack_bits(kept)
+
+
 def _pick_tokens(
     step: Int[Array, ""],
     logits: Float[Array, "P G V"],
@@ -146,23 +179,7 @@ def _pick_tokens(
 ) -> Rollouts:
     """Draws token `step` of every row that has not ended and records it."""
     active = ~rollouts.ended
-    kept = None
-    if sampling.temperature == 0:
-        logprobs = sampling_log_softmax(logits, None)
-        tokens = jnp.argmax(logits, axis=-1)
-    else:
-        logits = logits / sampling.temperature
-        if sampling.truncates:
-            kept = kept_tokens(
-                logits,
-                top_k=sampling.top_k,
-                top_p=sampling.top_p,
-                min_p=sampling.min_p,
-            )
-        logprobs = sampling_log_softmax(logits, kept)
-        fold = jax.vmap(jax.vmap(jax.random.fold_in, (0, None)), (0, None))
-        tokens = draw(fold(keys, step), logprobs)
-    chosen = jnp.take_along_axis(logprobs, tokens[..., None], axis=-1)[..., 0]
+    tokens, chosen, kept = draw_tokens(logits, keys, step, sampling)
     is_end = (tokens[..., None] == jnp.asarray(sampling.end_ids, jnp.int32)).any(-1)
 
     def write(buffer, values):
@@ -172,7 +189,7 @@ def _pick_tokens(
 
     words = rollouts.kept_tokens
     if words is not None and kept is not None:
-        words = write(words, pack_bits(kept))
+        words = write(words, kept)
     return dataclasses.replace(
         rollouts,
         completion_tokens=write(rollouts.completion_tokens, tokens),
