@@ -61,9 +61,12 @@ class Rollouts:
     kept_tokens: UInt32[Array, "... P G T W"] | None = None
     """Bit v of word v // 32: token v was in the sampler's top-k/top-p/min-p set.
     None when the sampler did not truncate."""
+    forced: Bool[Array, "... P G T"] | None = None
+    """Tokens that were written, not sampled (rollout/control.py); None for none."""
 
     @property
     def token_mask(self) -> Bool[Array, "... P G T"]:
-        """True on sampled tokens, from the lengths alone."""
+        """True on the policy's own tokens, from the lengths and what was forced."""
         slots = jnp.arange(self.completion_tokens.shape[-1])
-        return slots < self.completion_lengths[..., None]
+        written = slots < self.completion_lengths[..., None]
+        return written if self.forced is None else written & ~self.forced

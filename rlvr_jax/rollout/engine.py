@@ -14,8 +14,18 @@ import numpy as np
 from flax import nnx
 from jaxtyping import Array, Int, Key
 
+from rlvr_jax.rollout.control import Control
 from rlvr_jax.rollout.sampler import Sampling
-from rlvr_jax.rollout.slots import Slots, advance, empty_slots, insert, packed, prefill
+from rlvr_jax.rollout.slots import (
+    NOT_FORCED,
+    Slots,
+    advance,
+    empty_slots,
+    insert,
+    packed,
+    prefill,
+    steered,
+)
 from rlvr_jax.types import Rollouts
 
 LEAST_SLOTS = 8
@@ -61,6 +71,7 @@ class Engine:
     prompts_per_prefill: int = 8
     steps_per_call: int = 32
     """Decode steps between two looks of the host."""
+    control: Control = dataclasses.field(default_factory=Control)
 
     def __call__(
         self,
@@ -88,6 +99,7 @@ class Engine:
         while batch.queue or (running.owner >= 0).any():
             batch.refill(running)
             batch.decode(running)
+            batch.steer(running)
             for number in batch.collect(running):
                 if on_finished is not None:
                     count = batch.lengths[number]
@@ -119,10 +131,15 @@ class _Batch:
         self.logprobs = np.zeros((rows, length), np.float32)
         self.lengths = np.zeros(rows, np.int32)
         self.ended = np.zeros(rows, bool)
+        self.forced = np.zeros((rows, length), bool)
+        self.prefix = np.full(length, NOT_FORCED, np.int32)
+        prefix = engine.control.prefix[:length]
+        self.prefix[: len(prefix)] = prefix
         self.kept = None
         if engine.sampling.truncates:
             words = -(-engine.vocab_size // 32)
             self.kept = np.zeros((rows, length, words), np.uint32)
+        self.steers = engine.control != Control()
         self.stats = EngineStats()
 
     def new_slots(self, count: int) -> Slots:
@@ -150,7 +167,8 @@ class _Batch:
                 self.prefilled,
                 jnp.asarray(source, jnp.int32),
                 self.keys[numbers],
-                jnp.asarray(self.limits[numbers], jnp.int32),
+                jnp.asarray(self._first_look(numbers), jnp.int32),
+                jnp.asarray(self.prefix),
             )
 
     def decode(self, running: _Running) -> None:
@@ -171,6 +189,42 @@ class _Batch:
         self.stats.slot_steps += steps * count
         self.stats.calls += 1
 
+    def _first_look(self, numbers: np.ndarray) -> np.ndarray:
+        """Tokens after which completions rest for the first time."""
+        first = self.engine.control.first_look(self.tokens.shape[1])
+        return np.minimum(self.limits[numbers], first)
+
+    def steer(self, running: _Running) -> None:
+        """Asks the control about each completion, and does what it says."""
+        control = self.engine.control
+        if control == Control(prefix=control.prefix):
+            return
+        slots = running.slots
+        steps, stop_at, ended, tokens, forced = jax.device_get(
+            (slots.step, slots.stop_at, slots.ended, slots.tokens, slots.forced)
+        )
+        steps, stop_at, ended, forced = map(np.array, (steps, stop_at, ended, forced))
+        changed = np.zeros(len(steps), bool)
+        for slot in np.flatnonzero(running.owner >= 0):
+            limit, count = self.limits[running.owner[slot]], steps[slot]
+            if ended[slot]:
+                continue
+            own = forced[slot, :count] != NOT_FORCED
+            todo = control.look(tokens[slot, :count].tolist(), own.tolist())
+            if todo is None and count < stop_at[slot]:
+                continue
+            changed[slot] = True
+            stop_at[slot] = limit
+            if todo is not None:
+                steps[slot], ended[slot] = todo.keep, todo.ended
+                room = forced[slot, todo.keep :]
+                room[:] = NOT_FORCED
+                room[: len(todo.force)] = todo.force[: len(room)]
+        if changed.any():
+            running.slots = steered(
+                running.slots, changed, steps, stop_at, ended, forced
+            )
+
     def collect(self, running: _Running) -> list[int]:
         """Takes finished completions out of their slots."""
         slots = running.slots
@@ -184,6 +238,9 @@ class _Batch:
         self.tokens[numbers] = np.where(written, tokens[done], 0)
         self.logprobs[numbers] = np.where(written, logprobs[done], 0.0)
         self.lengths[numbers], self.ended[numbers] = steps[done], ended[done]
+        if self.steers:
+            forced = np.asarray(slots.forced)[done] != NOT_FORCED
+            self.forced[numbers] = written & forced
         if self.kept is not None and slots.kept is not None:
             kept = np.asarray(slots.kept)[done]
             self.kept[numbers] = np.where(written[..., None], kept, 0)
@@ -220,6 +277,7 @@ class _Batch:
             rollout_logprobs=grouped(self.logprobs),
             group_id=jnp.broadcast_to(jnp.arange(count)[:, None], (count, groups)),
             kept_tokens=None if self.kept is None else grouped(self.kept),
+            forced=grouped(self.forced) if self.steers else None,
         )
 
     def _prefill(self, first: int) -> None:

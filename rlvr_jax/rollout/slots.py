@@ -93,6 +93,7 @@ def insert(
     source: Int[Array, " N"],
     keys: Key[Array, " N"],
     stop_at: Int[Array, " N"],
+    prefix: Int[Array, " T"],
 ) -> Slots:
     """Starts completions of prefilled prompts in some slots.
 
@@ -102,6 +103,7 @@ def insert(
       source: per slot the prompt to start, or -1 to leave the slot as it is.
       keys: of the new completions.
       stop_at: tokens after which they rest.
+      prefix: forced tokens of each, NOT_FORCED behind them.
     """
     hidden, prompts = prefilled
     new = source >= 0
@@ -128,7 +130,7 @@ def insert(
         stop_at=choose(slots.stop_at, stop_at),
         running=slots.running | new,
         ended=slots.ended & ~new,
-        forced=choose(slots.forced, NOT_FORCED),
+        forced=jnp.where(new[:, None], prefix, slots.forced),
     )
 
 
@@ -169,8 +171,11 @@ def advance(
         tokens, logprobs, kept = draw_tokens(logits, slots.keys, slots.step, sampling)
         at = jnp.minimum(slots.step, slots.tokens.shape[1] - 1)
         forced = slots.forced[every, at]
-        tokens = jnp.where(forced == NOT_FORCED, tokens, forced)
-        logprobs = jnp.where(forced == NOT_FORCED, logprobs, 0.0)
+        is_free = forced == NOT_FORCED
+        tokens = jnp.where(is_free, tokens, forced)
+        logprobs = jnp.where(is_free, logprobs, 0.0)
+        if kept is not None:  # a forced token may be one that could not be drawn
+            kept = jnp.where(is_free[:, None], kept, ~jnp.uint32(0))
 
         def write(buffer, values):
             mask = slots.running.reshape(-1, *[1] * (values.ndim - 1))
@@ -194,6 +199,36 @@ def advance(
         )
 
     return jax.lax.while_loop(goes_on, one_token, (jnp.int32(0), slots))[1]
+
+
+@functools.partial(jax.jit, donate_argnames="slots")
+def steered(
+    slots: Slots,
+    changed: Bool[Array, " N"],
+    step: Int[Array, " N"],
+    stop_at: Int[Array, " N"],
+    ended: Bool[Array, " N"],
+    forced: Int[Array, "N T"],
+) -> Slots:
+    """Slots cut back to `step` tokens, with what is to be written next.
+
+    What a slot's cache holds beyond `step` is overwritten before it is read, and the
+    first token after a cut must be forced: its hidden state is that of the old text.
+    """
+    choose = lambda old, new: jnp.where(changed, new, old)
+    step, stop_at, ended = (
+        choose(slots.step, step),
+        choose(slots.stop_at, stop_at),
+        choose(slots.ended, ended),
+    )
+    return dataclasses.replace(
+        slots,
+        step=step,
+        stop_at=stop_at,
+        ended=ended,
+        running=choose(slots.running, ~ended & (step < stop_at)),
+        forced=jnp.where(changed[:, None], forced, slots.forced),
+    )
 
 
 @jax.jit

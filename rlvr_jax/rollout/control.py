@@ -1,0 +1,101 @@
+"""Steering completions while they are sampled: budgets, waiting, stop strings.
+
+The engine asks at every look what to do with a completion. The answer is a function of
+its tokens so far alone, so a resumed completion is steered like an uninterrupted one.
+"""
+
+import dataclasses
+from collections.abc import Callable, Sequence
+
+
+@dataclasses.dataclass(frozen=True)
+class Steer:
+    """What becomes of a completion."""
+
+    keep: int
+    """Tokens that stay."""
+    force: tuple[int, ...] = ()
+    """Tokens to write after them; they are not the policy's and leave the loss."""
+    ended: bool = False
+    """The completion is over."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Control:
+    """Rules about one completion; all off by default.
+
+    s1's budget forcing (https://arxiv.org/abs/2501.19393) is `least_thinking` with
+    `wait`; Qwen3's thinking budget (https://arxiv.org/abs/2505.09388) is `budget` with
+    its sentence in `budget_text`.
+    """
+
+    close: tuple[int, ...] = ()
+    """Token ids of "</think>"."""
+    budget: int = 0
+    """Thinking tokens after which `budget_text` and `close` are written; 0: none."""
+    budget_text: tuple[int, ...] = ()
+    least_thinking: int = 0
+    """A shorter thought is continued: `wait` is written in place of `close`."""
+    wait: tuple[int, ...] = ()
+    max_waits: int = 1
+    prefix: tuple[int, ...] = ()
+    """Written at the start, as "<think>\\n"."""
+    stop_texts: tuple[str, ...] = ()
+    """Texts that end a completion, however they are cut into tokens."""
+    decode: Callable[[Sequence[int]], str] | None = None
+    """Tokens to text, for `stop_texts`."""
+
+    def first_look(self, limit: int) -> int:
+        """Tokens after which a new completion must be looked at."""
+        return min(self.budget or limit, limit)
+
+    def look(self, tokens: Sequence[int], forced: Sequence[bool]) -> Steer | None:
+        """What to do with a completion of these tokens; None lets it go on.
+
+        Args:
+          tokens: so far.
+          forced: which of them were written by this control.
+        """
+        stopped = self._stopped(tokens)
+        if stopped is not None:
+            return Steer(stopped, ended=True)
+        closed = _find(tokens, self.close)
+        if closed < 0 and 0 < self.budget <= len(tokens):
+            text = (*self.budget_text, *self.close)
+            return Steer(self.budget, force=text)
+        if 0 <= closed < self.least_thinking and self._waits(forced) < self.max_waits:
+            return Steer(closed, force=self.wait)
+        return None
+
+    def _waits(self, forced: Sequence[bool]) -> int:
+        """Runs of forced tokens behind the prefix."""
+        behind = list(forced)[len(self.prefix) :]
+        starts = zip([False, *behind], behind, strict=False)
+        return sum(now and not before for before, now in starts)
+
+    def _stopped(self, tokens: Sequence[int]) -> int | None:
+        """Tokens up to the first complete stop text, or None."""
+        if not self.stop_texts or self.decode is None:
+            return None
+        if not any(stop in self.decode(tokens) for stop in self.stop_texts):
+            return None
+        low, high = 1, len(tokens)
+        while low < high:  # the shortest beginning that holds a stop text
+            middle = (low + high) // 2
+            text = self.decode(tokens[:middle])
+            if any(stop in text for stop in self.stop_texts):
+                high = middle
+            else:
+                low = middle + 1
+        return low
+
+
+def _find(tokens: Sequence[int], wanted: Sequence[int]) -> int:
+    """Where `wanted` begins in `tokens`, or -1."""
+    size = len(wanted)
+    if size == 0:
+        return -1
+    for start in range(len(tokens) - size + 1):
+        if tuple(tokens[start : start + size]) == tuple(wanted):
+            return start
+    return -1
