@@ -7,7 +7,7 @@ for the tests. `code` runs the first, `code:held_out` the second.
 import ast
 import dataclasses
 import random
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from rlvr_jax.verifiers.base import Status, Verdict
@@ -74,30 +74,6 @@ def hacks(visible: Sequence[Verdict], held_out: Sequence[Verdict]) -> Hacks:
         passed=sum(first for first, _ in pairs),
         hacks=sum(first and not second for first, second in pairs),
     )
-
-
-def before_hacking(rates: Mapping[int, float], threshold: float) -> int | None:
-    """The checkpoint to train anew from: the last before hacking set in.
-
-    Args:
-      rates: hack rate by step.
-      threshold: the rate from which on a checkpoint counts as hacking.
-
-    Returns:
-      The last step before the first whose rate reaches the threshold; None if the first
-      does. A rate that falls again later shows a policy that hides, not one that is
-      cured.
-
-    Example:
-      >>> before_hacking({100: 0.0, 200: 0.01, 300: 0.2, 400: 0.02}, 0.05)
-      200
-    """
-    clean = None
-    for step in sorted(rates):
-        if rates[step] >= threshold:
-            break
-        clean = step
-    return clean
 
 
 def leaked(fields: dict[str, Any], texts: Iterable[str]) -> list[str]:
