@@ -11,6 +11,7 @@ from jaxtyping import Bool, Float32, Int
 from rlvr_jax.config import NoiseConfig, RewardConfig
 from rlvr_jax.data.rows import Problem
 from rlvr_jax.data.tokenizer import Tokenizer
+from rlvr_jax.rollout.model_judge import ModelJudge
 from rlvr_jax.rollout.rewards import (
     ANSWER,
     Part,
@@ -80,7 +81,7 @@ class Scorer:
     """Verifier name -> "answer" or "completion", as `VerifierPool.check` returns."""
     pool: VerifierPool
     noise: NoiseConfig = dataclasses.field(default_factory=NoiseConfig)
-    judge: Judge | None = None
+    judge: Judge | ModelJudge | None = None
     audit: Audit | None = None
 
     def for_evaluation(self, problems: Sequence[Problem]) -> "Scorer":
@@ -212,7 +213,7 @@ class Scorer:
         if for_judge and self.judge is None:
             raise VerifierFailure(
                 f"verifiers: {for_judge[0].verifier!r} needs a model: set judge.url "
-                "and judge.model"
+                "and judge.model, or judge.path"
             )
         waiting = self.judge.submit(for_judge) if self.judge and for_judge else list
         pooled = iter(
@@ -282,11 +283,12 @@ class Scorer:
             if name == AUDIT or share <= self.reward.max_failure_rate:
                 continue
             who = "verifiers" if name == ANSWER else f"verifiers: {name}"
+            limit = "judge" if name in judge_lib.NAMES else "reward"
             raise VerifierFailure(
                 f"{who}: {share:.0%} of {len(found)} checks crashed or timed out, "
                 "more than reward.max_failure_rate="
                 f"{self.reward.max_failure_rate:.0%}; for example {failed[0].status}: "
-                f"{failed[0].detail}. Mend the verifier, raise reward.timeout_s, or "
+                f"{failed[0].detail}. Mend the verifier, raise {limit}.timeout_s, or "
                 "raise the limit."
             )
 
