@@ -8,7 +8,7 @@ from typing import Any
 from rlvr_jax.verifiers.code.reference import BadReference, Task
 from rlvr_jax.verifiers.code.remote import Program
 from rlvr_jax.verifiers.code.results import Results
-from rlvr_jax.verifiers.code.sandbox import Cell, Gone
+from rlvr_jax.verifiers.code.sandbox import Cell, Gone, Lost, describe
 
 DEFAULT_RUNS = 20
 """Generated inputs for each program."""
@@ -28,6 +28,8 @@ def call_cases(task: Task, program: Program, order: random.Random) -> Results:
             if same(case["expected"], value, task.tolerance):
                 return ""
             return f"returned {value!r:.80}"
+        except Lost:
+            raise
         except (Exception, Gone) as error:
             return f"{type(error).__name__}: {error}"[:200]
 
@@ -42,10 +44,12 @@ def run_cases(
     def check(case: dict[str, Any]) -> str:
         try:
             output = cell.run(sources, case["input"].encode())
+        except Lost:
+            raise
         except Gone as error:
             return str(error)
         if output.ending:
-            return _ending(output.ending)
+            return describe(output.ending)
         text = output.stdout.decode(errors="replace")
         wrong = not same_output(case["output"], text, task.tolerance)
         return f"wrote {text!r:.80}" if wrong else ""
@@ -160,7 +164,3 @@ def _number(word: str) -> float:
 
 def _close(a: float, b: float, tolerance: float) -> bool:
     return a == b or abs(a - b) <= tolerance * max(1.0, abs(a), abs(b))
-
-
-def _ending(code: int) -> str:
-    return f"exited with code {code}" if code > 0 else f"was ended by signal {-code}"

@@ -127,7 +127,11 @@ def _run(
 def _become_guest(message: dict[str, Any], descriptors: list[int]) -> None:
     os.setsid()
     for name, value in message["limits"].items():
-        resource.setrlimit(getattr(resource, f"RLIMIT_{name}"), (value, value))
+        kind = getattr(resource, f"RLIMIT_{name}")
+        hard = resource.getrlimit(kind)[1]
+        if hard != resource.RLIM_INFINITY:
+            value = min(value, hard)
+        resource.setrlimit(kind, (value, value))
     if message["stdio"]:
         stdin, stdout = descriptors
         os.dup2(stdin, 0)

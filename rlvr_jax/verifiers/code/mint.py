@@ -16,6 +16,7 @@ import operator  # noqa: F401
 import os
 import random  # noqa: F401
 import re  # noqa: F401
+import resource
 import signal
 import socket
 import string  # noqa: F401
@@ -28,6 +29,9 @@ def main(connection: int) -> None:
     """Serves the verifier's process until that closes the line or ends."""
     line = socket.socket(fileno=connection)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # no one waits for cells here
+    # The limit of the worker that started this process is for one sample.
+    hard = resource.getrlimit(resource.RLIMIT_CPU)[1]
+    resource.setrlimit(resource.RLIMIT_CPU, (hard, hard))
     gc.freeze()
     while True:
         mark, descriptors, _, _ = socket.recv_fds(line, 1, 2)

@@ -105,7 +105,7 @@ def mutants(source: str) -> Iterator[Mutant]:
 
     Example:
       >>> [mutant.change for mutant in mutants("def f(x): return x < 3")]
-      ['line 1: Lt to LtE', 'line 1: 3 to 4', 'line 1: another value returned']
+      ['line 1: another value returned', 'line 1: Lt to LtE', 'line 1: 3 to 4']
     """
     tree = ast.parse(source)
     for number, node in enumerate(ast.walk(tree)):

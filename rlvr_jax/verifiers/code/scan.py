@@ -26,7 +26,7 @@ def signs(source: str) -> list[str]:
 
     Example:
       >>> signs("import sys\\nsys.exit(0)")
-      ['ends the process (exit)']
+      ['ends or starts processes (exit)']
       >>> signs("def f(x): return x + 1")
       []
     """
@@ -43,7 +43,7 @@ def _signs(node: ast.AST) -> list[str]:
     match node:
         case ast.Call(func=ast.Attribute(attr=name) | ast.Name(id=name)):
             if name in _EXITS:
-                return [f"ends the process ({name})"]
+                return [f"ends or starts processes ({name})"]
             if name in _HOOKS:
                 return [f"looks into the interpreter ({name})"]
             if name == "open":

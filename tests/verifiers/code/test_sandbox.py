@@ -1,11 +1,13 @@
 """Cells: what a program in one can see, change, use and leave behind."""
 
+import concurrent.futures
 import os
 import pathlib
 import signal
 import subprocess
 import sys
 import textwrap
+import threading
 import time
 
 import pytest
@@ -309,3 +311,53 @@ def test_the_pool_may_kill_a_verifier_in_its_work():
         ]
         statuses = [str(verdict.status) for verdict in pool.verify(samples)]
     assert statuses == ["timeout", "correct"]
+
+
+def test_a_lost_cell_is_no_fault_of_the_program(monkeypatch):
+    """The process that makes cells is killed in mid-call: a crash, not a wrong."""
+    if sandbox.isolation() != "namespaces":
+        pytest.skip("bubblewrap makes each cell by itself")
+    program = "import time\ndef sum_even(xs):\n    time.sleep(1)\n"
+    killer = threading.Timer(0.4, lambda: sandbox.starting._mint()._process.kill())
+    killer.start()
+    with pytest.raises(RuntimeError, match="could not be judged: the cell is gone"):
+        tasks.verdict(program, tasks.CALLS)
+    killer.join()
+    assert tasks.verdict(tasks.RIGHT, tasks.CALLS).status is Status.CORRECT
+
+
+def test_a_lower_limit_of_the_verifier_itself_holds():
+    """A worker with less memory than `memory_mb` gives what it has."""
+    with VerifierPool(1, 20.0, memory_limit_mb=400, preload=["code"]) as pool:
+        (verdict,) = pool.verify([Sample("code", tasks.RIGHT, tasks.CALLS)])
+    assert verdict.status is Status.CORRECT
+
+
+def test_verdicts_from_several_threads():
+    """Eight at once share one process that makes cells; none gets another's answer."""
+    values = range(24)
+
+    def check(value):
+        reference = {"function": "f", "cases": [{"args": [], "expected": value}]}
+        return tasks.verdict(f"def f(): return {value}", reference).status
+
+    with concurrent.futures.ThreadPoolExecutor(8) as threads:
+        assert set(threads.map(check, values)) == {Status.CORRECT}
+
+
+@pytest.mark.slow
+def test_thousands_of_cells_leave_nothing_behind():
+    """One process, 3000 cells: its descriptors and memory stay as they are."""
+
+    def state():
+        memory = pathlib.Path("/proc/self/status").read_text()
+        resident = int(memory.partition("VmRSS:")[2].split()[0])
+        return len(os.listdir("/proc/self/fd")), resident
+
+    for count in range(3000):
+        assert tasks.verdict(tasks.RIGHT, tasks.CALLS).status is Status.CORRECT
+        if count == 100:
+            before = state()
+    after = state()
+    assert after[0] == before[0]
+    assert after[1] < before[1] + 10_000  # KiB
