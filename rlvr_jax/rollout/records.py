@@ -1,4 +1,4 @@
-"""What is written down about scored completions: metrics of parts, notes for readers."""
+"""What is written about scored completions: metrics of parts, notes for readers."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
