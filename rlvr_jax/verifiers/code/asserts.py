@@ -13,6 +13,7 @@ import random
 import sys
 from typing import Any
 
+from rlvr_jax.verifiers.code import python
 from rlvr_jax.verifiers.code.reference import BadReference, Task
 from rlvr_jax.verifiers.code.remote import Program
 from rlvr_jax.verifiers.code.results import Results
@@ -42,8 +43,8 @@ class Suite:
                 setup.append(fields.get("test_setup_code", ""))
                 tests = [*fields["test_list"]]
                 order.shuffle(tests)
-            self._setup = [ast.parse(source) for source in setup]
-            self._tests = [ast.parse(source) for source in tests]
+            self._setup = [python.parse(source) for source in setup]
+            self._tests = [python.parse(source) for source in tests]
         except (SyntaxError, ValueError, TypeError) as error:
             raise BadReference(f"the tests are no Python: {error}") from error
         names = free_names([*self._setup, *self._tests])
@@ -204,6 +205,4 @@ def _call(name: str, *arguments: ast.expr) -> ast.Expr:
 
 def _execute(trees: list[ast.Module], namespace: dict[str, Any]) -> None:
     for tree in trees:
-        # Whatever this process was started with, an assert is an assert.
-        code = compile(tree, "<tests>", "exec", dont_inherit=True, optimize=0)
-        exec(code, namespace)
+        python.run(tree, "<tests>", namespace)

@@ -5,6 +5,7 @@ import random
 from collections.abc import Callable
 from typing import Any
 
+from rlvr_jax.verifiers.code import python
 from rlvr_jax.verifiers.code.reference import BadReference, Task
 from rlvr_jax.verifiers.code.remote import Program
 from rlvr_jax.verifiers.code.results import Results
@@ -69,9 +70,9 @@ def generated_cases(task: Task, order: random.Random) -> list[dict[str, Any]]:
     fields = task.fields
     try:
         namespace: dict[str, Any] = {"__name__": "generator"}
-        exec(compile(fields["generator"], "<generator>", "exec"), namespace)
+        python.run(fields["generator"], "<generator>", namespace)
         solution: dict[str, Any] = {"__name__": "reference"}
-        exec(compile(fields["solution"], "<solution>", "exec"), solution)
+        python.run(fields["solution"], "<solution>", solution)
         cases = []
         for _ in range(fields.get("runs", DEFAULT_RUNS)):
             args = list(namespace["generate"](order))

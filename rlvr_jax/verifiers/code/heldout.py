@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from rlvr_jax.verifiers.base import Status, Verdict
-from rlvr_jax.verifiers.code import reference
+from rlvr_jax.verifiers.code import python, reference
 
 
 def split(fields: dict[str, Any], share: float, seed: int = 0) -> dict[str, Any]:
@@ -94,7 +94,9 @@ def leaked(fields: dict[str, Any], texts: Iterable[str]) -> list[str]:
 def _as_texts(fields: dict[str, Any]) -> list[str]:
     tests = fields[reference.tests_field(fields)] if "generator" not in fields else []
     if isinstance(tests, str):
-        asserts = [n for n in ast.walk(ast.parse(tests)) if isinstance(n, ast.Assert)]
+        asserts = [
+            n for n in ast.walk(python.parse(tests)) if isinstance(n, ast.Assert)
+        ]
         entry = fields["entry_point"]
         return [ast.unparse(n.test).replace("candidate", entry) for n in asserts]
     if not tests or isinstance(tests[0], str):

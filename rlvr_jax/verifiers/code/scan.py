@@ -5,7 +5,8 @@ program that shows none may still cheat, and one that does may be honest.
 """
 
 import ast
-import warnings
+
+from rlvr_jax.verifiers.code import python
 
 _EXITS = frozenset(
     {"exit", "_exit", "quit", "abort", "kill", "execv", "execve", "fork"}
@@ -31,9 +32,7 @@ def signs(source: str) -> list[str]:
       []
     """
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            tree = ast.parse(source)
+        tree = python.parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return []
     return sorted({sign for node in ast.walk(tree) for sign in _signs(node)})

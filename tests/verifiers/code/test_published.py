@@ -12,7 +12,7 @@ import pathlib
 import pytest
 
 from rlvr_jax.verifiers.base import Sample, Status, apply
-from rlvr_jax.verifiers.code import asserts, judge, mutation, reference
+from rlvr_jax.verifiers.code import asserts, judge, mutation, python, reference
 
 DATA = pathlib.Path(__file__).parents[2] / "data" / "code"
 ALL = pathlib.Path(os.environ.get("RLVR_CODE_DATA", "/nowhere"))
@@ -43,11 +43,11 @@ def _function(row, solution):
     if "entry_point" in fields:
         return fields["entry_point"]
     sources = [*fields.get("test_imports", []), fields.get("test_setup_code", "")]
-    trees = [ast.parse(each) for each in [*sources, *fields["test_list"]]]
+    trees = [python.parse(each) for each in [*sources, *fields["test_list"]]]
     names = asserts.free_names(trees)
     defined = [
         node.name
-        for node in ast.walk(ast.parse(solution))
+        for node in ast.walk(python.parse(solution))
         if isinstance(node, ast.FunctionDef)
     ]
     wanted = names.functions or names.called

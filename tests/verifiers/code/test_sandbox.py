@@ -91,9 +91,10 @@ def test_no_network_no_rights_no_other_process(kind):
     """
     lines = _run(kind, source).stdout.decode().splitlines()
     assert lines[:2] == ["False -1", "-1 1 2"]
-    names = ["HOME", "LANG", "PATH", "PYTHONHASHSEED", "PYTHONUTF8", "TMPDIR"]
-    marks = {"PWD", "LC_CTYPE", "RLVR_JAX_VERIFIER"}
-    assert [name for name in eval(lines[2]) if name not in marks] == names
+    ours = {"HOME", "LANG", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "PATH"}
+    ours |= {"PYTHONHASHSEED", "PYTHONUTF8", "TMPDIR"}
+    added = {"PWD", "LC_CTYPE", "RLVR_JAX_VERIFIER"}  # by shells, C and the pool
+    assert set(eval(lines[2])) - added == ours
 
 
 @each_kind
@@ -169,6 +170,29 @@ def test_what_a_run_leaves_behind_is_ended(kind):
         output = cell.run([textwrap.dedent(source)], b"")
         assert output == sandbox.Output(b"done\n", 0)
         assert cell.run([textwrap.dedent(others)], b"").stdout == b"True\n"
+
+
+@each_kind
+def test_numpy_is_there_and_other_packages_are_not(kind):
+    """Pytest is installed where this runs; a program cannot import or see it."""
+    source = """
+        import os, numpy
+        print(numpy.add(1, 2))
+        print([n for n in os.listdir(os.path.dirname(numpy.__path__[0]))
+               if not n.startswith("numpy")])
+        import pytest
+    """
+    output = _run(kind, source)
+    assert output == sandbox.Output(b"3\n[]\n", 1)
+
+
+@pytest.mark.parametrize(
+    ("value", "status"), [("mean([1, 3])", "correct"), ("array([2.0])", "wrong")]
+)
+def test_a_number_of_numpy_is_a_number(value, status):
+    cases = {"function": "f", "cases": [{"args": [], "expected": 2.0}]}
+    program = f"import numpy\ndef f(): return numpy.{value}"
+    assert str(tasks.verdict(program, cases).status) == status
 
 
 def test_output_is_limited_and_input_may_be_left_unread():
