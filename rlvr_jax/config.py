@@ -151,12 +151,16 @@ class JudgeConfig:
     """Of an OpenAI-compatible server, as "http://localhost:8000/v1"; "" for none."""
     model: str = ""
     """The name that the server knows it by."""
+    path: str = ""
+    """In place of `url`: a model directory or .gguf file, loaded beside the policy."""
+    max_prompt_tokens: int = 2048
+    """With `path`: an answer whose question is longer is unparseable."""
     api_key_env: str = ""
     """Environment variable that holds the key; "" sends none."""
     max_tokens: int = 1024
     """Of the judge's reply."""
     concurrency: int = 16
-    """Calls under way at the same time."""
+    """Calls under way at the same time; with `path`, rows of a batch."""
     timeout_s: float = 60.0
     """Per answer, retries included; past it the verdict is "timeout"."""
     retries: int = 3

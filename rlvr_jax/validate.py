@@ -52,6 +52,7 @@ AT_LEAST: dict[str, float] = {
     "reward.timeout_s": 0.01,
     "reward.check_references": 0,
     "judge.max_tokens": 1,
+    "judge.max_prompt_tokens": 1,
     "judge.concurrency": 1,
     "judge.timeout_s": 0.01,
     "judge.retries": 0,
@@ -120,6 +121,14 @@ _NEW_MODEL = (
 )
 
 
+_SERVED_JUDGE = (
+    "model",
+    "api_key_env",
+    "timeout_s",
+    "retries",
+    "price_prompt",
+    "price_completion",
+)
 _SHARES = (
     "reward.max_failure_rate",
     "reward.min_score",
@@ -180,6 +189,13 @@ def _ranges(config: Config) -> Iterator[str]:
             re.compile(setting(config, name))
         except re.error as error:
             yield f"{name} is no regular expression: {error}."
+    if config.judge.url and config.judge.path:
+        yield "judge.url and judge.path are two judges; give one."
+    if config.judge.path and config.reward.execution == "callback":
+        yield (
+            "judge.path runs a model, which cannot be done inside another program: "
+            "set reward.execution='pool'."
+        )
     if config.judge.url and not config.judge.model:
         yield "judge.url needs judge.model, the name that the server knows it by."
 
@@ -257,8 +273,14 @@ def _ignored(config: Config) -> Iterator[str]:
         ),
         (
             not config.judge.url,
-            _others(config.judge, "judge", "url"),
+            [f"judge.{n}" for n in _SERVED_JUDGE],
             "judge.url is ''",
+        ),
+        (not config.judge.path, ["judge.max_prompt_tokens"], "judge.path is ''"),
+        (
+            not (config.judge.url or config.judge.path),
+            ["judge.max_tokens", "judge.concurrency"],
+            "judge.url and judge.path are ''",
         ),
         (
             not config.audit.verifier,

@@ -206,13 +206,50 @@ def test_papers_names_functions_that_exist():
     text = (ROOT / "docs" / "papers.md").read_text("utf8")
     named = set(re.findall(r"`(\w+)\.(\w+)(?:\([^`]*\))?`", text))
     core = {path.stem for path in (ROOT / "rlvr_jax" / "core").glob("*.py")}
-    named = {(module, name) for module, name in named if module in core}
+    settings = set(setting_names())  # critic is a section of the settings too
+    named = {
+        (module, name)
+        for module, name in named
+        if module in core and f"{module}.{name}" not in settings
+    }
     assert len(named) > 30
     assert {
         f"{module}.{name}"
         for module, name in named
         if name not in functions_of(f"rlvr_jax/core/{module}.py")
     } == set()
+
+
+def test_pages_count_the_presets_right():
+    for page in ("README.md", "CHANGELOG.md"):
+        counts = re.findall(r"(\d+) (?:published|presets)", (ROOT / page).read_text())
+        assert set(counts) == {str(len(PRESETS))}, page
+
+
+# docs/metrics.md
+
+INNER = {
+    "correction/squared_weight_mean",
+    "logprob/advantage",
+    "logprob/product",
+    "ratio/square",
+}
+"""Sums that only other metrics are made of."""
+
+
+def test_metrics_that_are_written_are_documented():
+    """String constants of the trainer that look like a metric's name."""
+    text = (ROOT / "docs" / "metrics.md").read_text("utf8")
+    documented = set(re.findall(r"^\| `([^`]+)`", text, re.M))
+    written = {
+        node.value
+        for path in (ROOT / "rlvr_jax" / "train").glob("*.py")
+        for node in ast.walk(ast.parse(path.read_text("utf8")))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+        if re.fullmatch(r"[a-z_]+/[a-z_@0-9]*[a-z0-9]", node.value)
+    }
+    assert len(written) > 50
+    assert written - documented == INNER
 
 
 # Links, trees, commands, settings

@@ -45,6 +45,7 @@ LAYERS = {
         {"types", "config", "core", "mesh", "models", "data", "verifiers"}, ANY
     ),
     "analysis": Layer({"types", "config", "core"}, ANY),
+    "toys": Layer({"types", "core"}, JAX | {"numpy"}),
 }
 LAYERS["train"] = Layer(set(LAYERS), ANY)
 LAYERS["launch"] = Layer(set(LAYERS), ANY)

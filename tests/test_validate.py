@@ -111,6 +111,15 @@ def test_lower_limits(name):
             "judge.url needs judge.model, the name that the server knows it by.",
         ),
         (
+            {"judge__url": "http://a/v1", "judge__model": "m", "judge__path": "b"},
+            "judge.url and judge.path are two judges; give one.",
+        ),
+        (
+            {"judge__path": "somewhere", "reward__execution": "callback"},
+            "judge.path runs a model, which cannot be done inside another program: set "
+            "reward.execution='pool'.",
+        ),
+        (
             {"objective__epsilon_low": 1.2},
             "objective.epsilon_low=1.2 must be in [0, 1].",
         ),
@@ -220,7 +229,9 @@ IGNORED = [
     ("reward.format_weight", 0.5, {}, "reward.format is empty"),
     ("noise.random_rate", 0.2, {}, "noise.pays is 'verdict'"),
     ("noise.seed", 3, {}, "no setting of noise draws anything"),
-    ("judge.max_tokens", 10, {}, "judge.url is ''"),
+    ("judge.retries", 10, {}, "judge.url is ''"),
+    ("judge.max_tokens", 10, {}, "judge.url and judge.path are ''"),
+    ("judge.max_prompt_tokens", 10, {}, "judge.path is ''"),
     ("audit.share", 0.5, {}, "audit.verifier is ''"),
     *(
         (name, value, {"objective.surrogate": "reinforce"}, "does not read it")
@@ -296,7 +307,9 @@ READ = {
     "reward.format_weight": {"reward.format": "boxed"},
     "noise.random_rate": {"noise.pays": "random"},
     "noise.seed": {"noise.group_flip_rate": 0.1},
-    "judge.max_tokens": {"judge.url": "http://localhost:8000/v1", "judge.model": "m"},
+    "judge.retries": {"judge.url": "http://localhost:8000/v1", "judge.model": "m"},
+    "judge.max_tokens": {"judge.path": "somewhere"},
+    "judge.max_prompt_tokens": {"judge.path": "somewhere"},
     "audit.share": {"audit.verifier": "math"},
     "objective.kl_estimator": {"objective.beta": 0.1},
     "objective.kl_placement": {"objective.beta": 0.1, "objective.kl_estimator": "k1"},

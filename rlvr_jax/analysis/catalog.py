@@ -4,45 +4,11 @@ A chart without any of its metrics in the run is left out; a metric that no char
 names is drawn under "Other". docs/metrics.md defines every name.
 """
 
-import dataclasses
 import math
 import re
 
-
-@dataclasses.dataclass(frozen=True)
-class Chart:
-    """Metrics drawn on one pair of axes, in one unit."""
-
-    title: str
-    unit: str
-    """"share" is shown in percent, "" has no unit."""
-    lines: tuple[tuple[str, str], ...]
-    """(metric, its label in the legend)."""
-    note: str = ""
-    """One sentence on how to read it."""
-    stacked: bool = False
-    """The lines are parts of a whole: drawn as areas when there is one run."""
-    whole: tuple[str, str] | None = None
-    """The whole that stacked parts belong to, drawn as a line above them."""
-
-    log: bool = False
-    """The lines are magnitudes apart; drawn so when all values are above 0."""
-    essential: bool = False
-    """Drawn also when it is 0 at every step; other charts are then only named."""
-
-    @property
-    def metrics(self) -> tuple[tuple[str, str], ...]:
-        """All (metric, label) pairs of the chart."""
-        return self.lines if self.whole is None else (*self.lines, self.whole)
-
-
-@dataclasses.dataclass(frozen=True)
-class Section:
-    """Charts under one heading."""
-
-    title: str
-    charts: tuple[Chart, ...]
-
+from rlvr_jax.analysis.catalog_update import CRITIC, UPDATE
+from rlvr_jax.analysis.chart_types import Chart, Section
 
 SECTIONS = (
     Section(
@@ -101,6 +67,18 @@ SECTIONS = (
                 essential=True,
             ),
             Chart(
+                "Entropy by position",
+                "nats",
+                (
+                    ("entropy/quarter_1", "first quarter"),
+                    ("entropy/quarter_2", "second"),
+                    ("entropy/quarter_3", "third"),
+                    ("entropy/quarter_4", "last"),
+                ),
+                "Quarters of max_completion_tokens.",
+            ),
+            Chart("Log-prob of sampled tokens", "nats", (("logprob/mean", "mean"),)),
+            Chart(
                 "Length",
                 "tokens",
                 (
@@ -119,57 +97,8 @@ SECTIONS = (
             ),
         ),
     ),
-    Section(
-        "Update",
-        (
-            Chart(
-                "Clipped tokens",
-                "share",
-                (("clip/low", "below 1 - ε_low"), ("clip/high", "above 1 + ε_high")),
-                "Gradients that the clip removed; none with one update per batch.",
-                essential=True,
-            ),
-            Chart(
-                "Importance ratio",
-                "",
-                (("ratio/mean", "mean"), ("ratio/min", "min"), ("ratio/max", "max")),
-            ),
-            Chart(
-                "KL divergence",
-                "nats",
-                (("kl/old_policy", "to old policy"), ("kl/reference", "to reference")),
-                "Per token.",
-            ),
-            Chart(
-                "Loss",
-                "",
-                (
-                    ("loss/total", "total"),
-                    ("loss/policy", "policy"),
-                    ("loss/kl", "KL term"),
-                    ("loss/entropy", "entropy term"),
-                ),
-            ),
-            Chart("Gradient norm", "", (("grad/norm", "before clipping"),)),
-            Chart("Learning rate", "", (("optimizer/learning_rate", "last update"),)),
-            Chart(
-                "Skipped updates", "share", (("optimizer/skipped", "of the updates"),)
-            ),
-            Chart(
-                "Sampler mismatch",
-                "nats",
-                (
-                    ("mismatch/abs_logprob_mean", "mean"),
-                    ("mismatch/abs_logprob_max", "max"),
-                ),
-                "Absolute difference of a token's log-prob, sampler and trainer.",
-                log=True,
-            ),
-            Chart(
-                "Sampler mismatch, KL", "nats", (("mismatch/kl", "sampler to trainer"),)
-            ),
-        ),
-    ),
+    UPDATE,
+    CRITIC,
     Section(
         "Verifier",
         (
@@ -278,12 +207,17 @@ SECTIONS = (
 )
 
 ZERO_MEANS_NONE = (
+    "clip/high_probability",
     "completion/length_correct",
     "completion/length_wrong",
     "entropy/correct",
+    "entropy/quarter_1",
+    "entropy/quarter_2",
+    "entropy/quarter_3",
+    "entropy/quarter_4",
     "entropy/wrong",
 )
-"""0 when a step had no such completion: a gap in the curve, not a value."""
+"""0 when a step had no such completion or token: a gap in the curve, not a value."""
 
 NAMED = {
     metric

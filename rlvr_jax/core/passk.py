@@ -64,6 +64,116 @@ def pass_at_k(
     return np.asarray(1.0 - all_wrong)
 
 
+def pass_curve(
+    num_samples: Counts, num_correct: Counts, max_k: int | None = None
+) -> NDArray[np.float64]:
+    r"""`pass_at_k` of every problem for every k from 1 to max_k: the rows of a curve.
+
+    Args:
+      num_samples: n per problem, or one n for all.
+      num_correct: c per problem, [N].
+      max_k: the last k; by default the smallest n.
+
+    Returns:
+      Estimates, [N, max_k]; column k - 1 is pass@k.
+
+    Raises:
+      ValueError: as `pass_at_k`.
+
+    Example:
+      >>> print(pass_curve(4, [0, 1, 2]).round(3))
+      [[0.    0.    0.    0.   ]
+       [0.25  0.5   0.75  1.   ]
+       [0.5   0.833 1.    1.   ]]
+    """
+    n, c = np.broadcast_arrays(
+        _whole("num_samples", num_samples), _whole("num_correct", num_correct)
+    )
+    n, c = n.reshape(-1), c.reshape(-1)
+    last = int(n.min(initial=2**31)) if max_k is None else max_k
+    if c.size == 0:
+        raise ValueError("pass_curve: needs at least one problem, got none.")
+    # Checks all bounds; its own result is the last column.
+    pass_at_k(n, c, last)
+    drawn = np.arange(last)
+    factors = (n - c)[:, None] - drawn
+    chances = factors / (n[:, None] - drawn)
+    return np.asarray(1 - np.cumprod(chances, axis=1), np.float64)
+
+
+def expected_pass_at_k(rates: Scores, k: float | int) -> NDArray[np.float64]:
+    """1 - (1 - p)^k of problems whose success rate p is known.
+
+    Its limits: p itself at k = 1; for k to infinity 1 where p > 0, else 0.
+
+    Args:
+      rates: p, in 0..1.
+      k: draws, 1 or more.
+
+    Returns:
+      The chance of at least one success, in the shape of `rates`.
+
+    Raises:
+      ValueError: a rate outside 0..1, or k below 1.
+
+    Example:
+      >>> print(expected_pass_at_k([0.0, 0.3, 1.0], 4).round(4))
+      [0.     0.7599 1.    ]
+    """
+    p = np.asarray(rates, np.float64)
+    if np.any((p < 0) | (p > 1)) or k < 1:
+        raise ValueError(
+            f"expected_pass_at_k: needs rates in 0..1 and k >= 1, got k={k}."
+        )
+    with np.errstate(divide="ignore"):
+        return np.asarray(-np.expm1(k * np.log1p(-p)), np.float64)
+
+
+def sampling_error(rates: Scores, num_samples: int) -> float:
+    """Standard error of avg@n that comes from drawing completions, not problems.
+
+        sqrt( mean_i p_i (1 - p_i) / n / N )
+
+    What would change if the same N problems were sampled again; which problems were
+    chosen is `mean_interval`'s uncertainty.
+
+    Args:
+      rates: success rate of each problem.
+      num_samples: n completions of each.
+
+    Returns:
+      the error, in the unit of `rates`.
+
+    Example:
+      >>> round(sampling_error([0.5] * 100, 25), 4)
+      0.01
+    """
+    p = np.asarray(rates, np.float64)
+    return float(np.sqrt((p * (1 - p)).mean() / num_samples / p.size))
+
+
+def detectable_rate(num_samples: int, level: float = 0.95) -> float:
+    """The largest success rate that none correct of n leaves possible.
+
+        p = 1 - (1 - level)^(1/n)
+
+    Args:
+      num_samples: n, none of them correct.
+      level: how sure.
+
+    Returns:
+      the upper bound; never 0: not seen is not impossible.
+
+    References:
+      The Invisible Leash. https://arxiv.org/abs/2507.14843
+
+    Example:
+      >>> print(f"{detectable_rate(2048):.5f} {detectable_rate(8192):.4e}")
+      0.00146 3.6562e-04
+    """
+    return -float(np.expm1(np.log1p(-level) / num_samples))
+
+
 def mean_interval(
     values: Scores,
     *,

@@ -75,10 +75,12 @@ PRESETS: dict[str, dict[str, Any]] = {
     },
     # ReMax, https://arxiv.org/abs/2310.10505
     "remax": {
+        **_IN_REWARD,
         "advantage": "remax",
         "scale_rewards": "none",
         "surrogate": "reinforce",
         "loss_aggregation": "constant",
+        "beta": 0.05,
         "overlong_filter": False,
     },
     # REINFORCE++, https://arxiv.org/abs/2501.03262
@@ -93,7 +95,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         **_PPO_CLIP,
         "advantage": "reinforce_pp_baseline",
         "scale_rewards": "none",
-        "beta": 0.001,
+        "beta": 1e-5,
         "kl_estimator": "k2",
     },
     # DeepSeekMath, https://arxiv.org/abs/2402.03300
@@ -101,7 +103,13 @@ PRESETS: dict[str, dict[str, Any]] = {
     "deepseekmath": {**_GRPO, "beta": 0.04},
     # DeepSeek-R1, https://arxiv.org/abs/2501.12948
     "r1_zero": {**_GRPO, "beta": 0.001, "reference_update": "copy"},
-    "r1": {**_GRPO, "beta": 0.001, "epsilon_low": 1.0, "epsilon_high": 10.0},
+    "r1": {
+        **_GRPO,
+        "epsilon_low": 1.0,
+        "epsilon_high": 10.0,
+        "beta": 0.001,
+        "reference_update": "copy",
+    },
     # Dr. GRPO, https://arxiv.org/abs/2503.20783
     "dr_grpo": {**_PPO_CLIP, "scale_rewards": "none", "loss_aggregation": "constant"},
     # DAPO, https://arxiv.org/abs/2503.14476. Its soft overlong reward needs a length:
@@ -131,7 +139,12 @@ PRESETS: dict[str, dict[str, Any]] = {
     "gspo": _GSPO,
     "gspo_token": {**_GSPO, "ratio_level": "sequence_token"},
     # LUSPO, https://arxiv.org/abs/2602.05261
-    "luspo": {**_GSPO, "loss_aggregation": "sequence_sum"},
+    "luspo": {
+        **_GSPO,
+        "epsilon_low": 2e-3,
+        "epsilon_high": 2.5e-3,
+        "loss_aggregation": "sequence_sum",
+    },
     # MiniMax-M1, https://arxiv.org/abs/2506.13585
     "cispo": _CISPO,
     "minimax_m1": _CISPO,
@@ -157,7 +170,11 @@ PRESETS: dict[str, dict[str, Any]] = {
         "overlong_filter": False,
     },
     # Magistral, https://arxiv.org/abs/2506.10910
-    "magistral": {"scale_rewards": "minibatch", "overlong_filter": False},
+    "magistral": {
+        "scale_rewards": "minibatch",
+        "loss_aggregation": "prompt_mean",
+        "overlong_filter": False,
+    },
     # Olmo 3, https://arxiv.org/abs/2512.13961
     "olmo3": {
         "scale_rewards": "none",
@@ -196,10 +213,12 @@ PRESETS: dict[str, dict[str, Any]] = {
     },
     # Step 3.5 Flash, https://arxiv.org/abs/2602.10604
     "mispo": {
+        **_CRITIC,
+        "scale_rewards": "none",
+        "lam": 1.0,
         "surrogate": "reinforce",
         "token_band": (0.5, 2.0),
         "sequence_band": (0.996, 1.001),
-        "overlong_filter": False,
     },
     # RGRA, https://arxiv.org/abs/2603.18756
     "rgra": {
@@ -219,7 +238,14 @@ PRESETS: dict[str, dict[str, Any]] = {
     # Beyond the 80/20 rule, https://arxiv.org/abs/2506.01939
     "top_entropy": {"top_entropy_fraction": 0.2},
     # DPPO, https://arxiv.org/abs/2602.04879
-    "dppo": {"surrogate": "dppo", "ratio_max": 20.0, "overlong_filter": False},
+    "dppo": {
+        "scale_rewards": "none",
+        "old_policy": "rollout",
+        "surrogate": "dppo",
+        "ratio_max": 20.0,
+        "loss_aggregation": "constant",
+        "overlong_filter": False,
+    },
     # INTELLECT-2, https://arxiv.org/abs/2505.07291
     "intellect2": {**_PPO_CLIP, "dual_clip": 4.0, "beta": 0.001},
     # Skywork-OR1, https://arxiv.org/abs/2505.22312

@@ -2,9 +2,10 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from rlvr_jax.config import Config, JudgeConfig
+from rlvr_jax.config import Config
 from rlvr_jax.data.rows import Problem
 from rlvr_jax.data.tokenizer import Tokenizer
+from rlvr_jax.rollout.model_judge import ModelJudge
 from rlvr_jax.rollout.rewards import parts_of, verifiers_of
 from rlvr_jax.rollout.scoring import Audit, Scorer
 from rlvr_jax.rollout.wrong_rewards import needed_verifier
@@ -29,10 +30,10 @@ def reward_verifiers(config: Config, problems: Iterable[Problem]) -> list[str]:
     names.update(verifiers_of(parts_of(config.reward)))
     names.add(needed_verifier(config.noise))
     judges = (names | {config.audit.verifier}) & set(NAMES)
-    if judges and not config.judge.url:
+    if judges and not (config.judge.url or config.judge.path):
         raise ValueError(
             f"verifier {min(judges)!r} is a language model: set judge.url and "
-            "judge.model"
+            "judge.model, or judge.path"
         )
     return sorted(names - {"", *NAMES})
 
@@ -77,12 +78,23 @@ def make_scorer(
         reads,
         pool,
         noise=config.noise,
-        judge=_judge(config.judge) if config.judge.url else None,
+        judge=_judge(config),
         audit=Audit(audit.verifier, stream, audit.stop) if audit.verifier else None,
     )
 
 
-def _judge(judge: JudgeConfig) -> Judge:
+def _judge(config: Config) -> Judge | ModelJudge | None:
+    judge = config.judge
+    if judge.path:
+        return ModelJudge.load(
+            judge.path,
+            batch_size=judge.concurrency,
+            max_prompt_tokens=judge.max_prompt_tokens,
+            max_tokens=judge.max_tokens,
+            dtype=config.model.dtype,
+        )
+    if not judge.url:
+        return None
     client = ChatClient(
         judge.url,
         judge.model,

@@ -11,6 +11,8 @@ from jaxtyping import Bool, Float32, Int
 from rlvr_jax.config import NoiseConfig, RewardConfig
 from rlvr_jax.data.rows import Problem
 from rlvr_jax.data.tokenizer import Tokenizer
+from rlvr_jax.rollout.model_judge import ModelJudge
+from rlvr_jax.rollout.records import notes_on, part_metrics
 from rlvr_jax.rollout.rewards import (
     ANSWER,
     Part,
@@ -80,7 +82,7 @@ class Scorer:
     """Verifier name -> "answer" or "completion", as `VerifierPool.check` returns."""
     pool: VerifierPool
     noise: NoiseConfig = dataclasses.field(default_factory=NoiseConfig)
-    judge: Judge | None = None
+    judge: Judge | ModelJudge | None = None
     audit: Audit | None = None
 
     def for_evaluation(self, problems: Sequence[Problem]) -> "Scorer":
@@ -131,7 +133,7 @@ class Scorer:
         worth = self._worth(parts, scores, problems)
         weights = np.array([part.weight for part in parts], np.float32)
         names = labels(parts)
-        metrics |= _part_metrics(self.reward, names, worth * weights, scores)
+        metrics |= part_metrics(self.reward, names, worth * weights, scores)
         if self.judge is not None:
             metrics |= self.judge.metrics()
         correct = [verdict.status is Status.CORRECT for verdict in verdicts]
@@ -144,7 +146,7 @@ class Scorer:
             parts=worth,
             part_names=tuple(names),
             part_weights=tuple(part.weight for part in parts),
-            notes=_notes(names, worth, true, paid, judged.get(AUDIT, {})),
+            notes=notes_on(names, worth, true, paid, judged.get(AUDIT, {})),
         )
 
     def _decode(self, tokens, lengths, ended) -> list[str]:
@@ -212,7 +214,7 @@ class Scorer:
         if for_judge and self.judge is None:
             raise VerifierFailure(
                 f"verifiers: {for_judge[0].verifier!r} needs a model: set judge.url "
-                "and judge.model"
+                "and judge.model, or judge.path"
             )
         waiting = self.judge.submit(for_judge) if self.judge and for_judge else list
         pooled = iter(
@@ -282,11 +284,12 @@ class Scorer:
             if name == AUDIT or share <= self.reward.max_failure_rate:
                 continue
             who = "verifiers" if name == ANSWER else f"verifiers: {name}"
+            limit = "judge" if name in judge_lib.NAMES else "reward"
             raise VerifierFailure(
                 f"{who}: {share:.0%} of {len(found)} checks crashed or timed out, "
                 "more than reward.max_failure_rate="
                 f"{self.reward.max_failure_rate:.0%}; for example {failed[0].status}: "
-                f"{failed[0].detail}. Mend the verifier, raise reward.timeout_s, or "
+                f"{failed[0].detail}. Mend the verifier, raise {limit}.timeout_s, or "
                 "raise the limit."
             )
 
@@ -299,34 +302,3 @@ def _scores(
     for i, verdict in found.items():
         scores[i] = verdict.score
     return scores.reshape(shape)
-
-
-def _part_metrics(
-    reward: RewardConfig,
-    names: Sequence[str],
-    paid: Float32[np.ndarray, "P G R"],
-    scores: dict[str, Float32[np.ndarray, "P G"]],
-) -> dict[str, float]:
-    metrics = {}
-    if reward.format:
-        metrics["format/rate"] = float(scores[f"format:{reward.format}"].mean())
-    if len(names) > 1:
-        means = paid.mean(axis=(0, 1)).tolist()
-        metrics |= {f"part/{n}": mean for n, mean in zip(names, means, strict=True)}
-    return metrics
-
-
-def _notes(names, worth, true, paid, audited) -> list[dict[str, Any]]:
-    """Parts, if several; a verdict paid as another; the audit's verdict."""
-    notes = []
-    for i, values in enumerate(worth.reshape(-1, len(names)).tolist()):
-        note: dict[str, Any] = {}
-        if len(names) > 1:
-            note["parts"] = dict(zip(names, values, strict=True))
-        if paid.flat[i] != true.flat[i]:
-            note["paid_score"] = float(paid.flat[i])
-        if i in audited:
-            note["audit"] = str(audited[i].status)
-            note["audit_detail"] = audited[i].detail
-        notes.append(note)
-    return notes

@@ -90,7 +90,7 @@ class Judge:
     def submit(self, samples: Sequence[Sample]) -> Callable[[], list[Verdict]]:
         """Starts judging; the function that it returns waits for the verdicts."""
         asked: dict[str, concurrent.futures.Future[Verdict]] = {}
-        keys = [_key(sample) for sample in samples]
+        keys = [key_of(sample) for sample in samples]
         for key, sample in zip(keys, samples, strict=True):
             if key not in asked:
                 asked[key] = self._threads.submit(self._judged, sample)
@@ -125,20 +125,35 @@ def judged(sample: Sample, client: ChatClient) -> Verdict:
       unparseable for an empty answer, bad_reference without anything to judge by,
       timeout for a judge that is too slow, crash for one that fails or talks nonsense.
     """
+    messages = messages_for(sample)
+    if isinstance(messages, Verdict):
+        return messages
+    try:
+        return client.ask(messages, accepts=lambda text: read(sample, text))
+    except TimeoutError:
+        return Verdict(Status.TIMEOUT, 0.0, f"no reply within {client.timeout_s:g} s")
+    except JudgeFailure as error:
+        return Verdict(Status.CRASH, 0.0, f"judge: {error}")
+
+
+def messages_for(sample: Sample) -> list[dict[str, str]] | Verdict:
+    """What to ask about a sample, or the verdict where there is nothing to ask."""
     answer = answer_segment(sample.completion).strip()
     if not answer:
         return Verdict(Status.UNPARSEABLE, 0.0, "an empty answer")
     standard = _standard(sample)
     if not standard:
         return Verdict(Status.BAD_REFERENCE, 0.0, "nothing to judge by")
-    messages = prompt(sample.verifier, sample.question, standard, answer)
-    read = read_score if sample.verifier == RUBRIC else read_verdict
-    try:
-        score = client.ask(messages, accepts=read)
-    except TimeoutError:
-        return Verdict(Status.TIMEOUT, 0.0, f"no reply within {client.timeout_s:g} s")
-    except JudgeFailure as error:
-        return Verdict(Status.CRASH, 0.0, f"judge: {error}")
+    return prompt(sample.verifier, sample.question, standard, answer)
+
+
+def read(sample: Sample, reply: str) -> Verdict:
+    """The verdict that a reply holds.
+
+    Raises:
+      ValueError: none.
+    """
+    score = (read_score if sample.verifier == RUBRIC else read_verdict)(reply)
     status = Status.CORRECT if score >= 1 else Status.WRONG
     return Verdict(status, score, f"judge: {score:g}")
 
@@ -230,7 +245,8 @@ def _standard(sample: Sample) -> str:
     return "" if value is None else json.dumps(value, ensure_ascii=False, default=str)
 
 
-def _key(sample: Sample) -> str:
+def key_of(sample: Sample) -> str:
+    """Equal for samples about which the same would be asked."""
     answer = answer_segment(sample.completion)
     parts = (sample.verifier, sample.question, _standard(sample), answer)
     return "\0".join(parts)

@@ -348,6 +348,8 @@ DOCUMENT = pathlib.Path(__file__).parents[2] / "docs" / "metrics.md"
 
 def test_every_metric_that_is_drawn_is_documented():
     documented = set(re.findall(r"^\| `([^`]+)`", DOCUMENT.read_text(), re.MULTILINE))
-    assert documented >= catalog.NAMED
+    # One row stands for all quarters, one for all bins.
+    named = {re.sub(r"(quarter|bin)_\d$", r"\1_K", name) for name in catalog.NAMED}
+    assert documented >= named
     unknown = {name for name in documented if not name.startswith("evaluation/")}
-    assert unknown - catalog.NAMED == {"pass_rate/histogram_K", "part/NAME"}
+    assert unknown - named == {"pass_rate/histogram_K", "part/NAME"}

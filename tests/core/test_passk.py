@@ -1,11 +1,19 @@
 """pass@k against enumeration, and its interval against known coverage."""
 
 import itertools
+import math
 
 import numpy as np
 import pytest
 
-from rlvr_jax.core.passk import mean_interval, pass_at_k
+from rlvr_jax.core.passk import (
+    detectable_rate,
+    expected_pass_at_k,
+    mean_interval,
+    pass_at_k,
+    pass_curve,
+    sampling_error,
+)
 
 
 @pytest.mark.parametrize(
@@ -140,3 +148,60 @@ def test_interval_covers_the_truth_on_a_small_evaluation():
 def test_interval_errors(values, options, message):
     with pytest.raises(ValueError, match=message):
         mean_interval(values, **options)
+
+
+def test_curve_is_pass_at_k_for_every_k():
+    """Also for n that differ from problem to problem."""
+    n, c = np.array([10, 12, 7]), np.array([3, 0, 7])
+    expected = pass_at_k(n[:, None], c[:, None], np.arange(1, 8))
+    np.testing.assert_allclose(pass_curve(n, c), expected, atol=1e-14)
+    assert pass_curve(200, [3], 100)[0, -1] == pytest.approx(0.87688, abs=5e-6)
+    with pytest.raises(ValueError, match="k must be in"):
+        pass_curve(4, [1], 5)
+    with pytest.raises(ValueError, match="at least one problem"):
+        pass_curve(4, [])
+
+
+def test_exactly_k_samples_are_noisier():
+    """PK-03: over Binomial(n, p) counts, n = 12, k = 4, the estimator varies less than
+    the single group of k, whose variance is q (1 - q), q = 1 - (1 - p)^k."""
+    n, k, p = 12, 4, 0.3
+    counts = np.arange(n + 1)
+    weights = np.array([math.comb(n, c) * p**c * (1 - p) ** (n - c) for c in counts])
+    found = pass_at_k(n, counts, k)
+    mean = weights @ found
+    variance = weights @ (found - mean) ** 2
+    q = 1 - (1 - p) ** k
+    assert mean == pytest.approx(q)
+    assert variance < 0.5 * q * (1 - q)
+    # With n = k there is nothing to average, and the two agree.
+    weights = np.array(
+        [math.comb(k, c) * p**c * (1 - p) ** (k - c) for c in range(k + 1)]
+    )
+    alone = pass_at_k(k, np.arange(k + 1), k)
+    assert weights @ (alone - q) ** 2 == pytest.approx(q * (1 - q))
+
+
+def test_limits_of_pass_at_k():
+    """PK-04: pass@1 is the mean rate, pass@infinity the share with p > 0."""
+    rates = np.array([0.0, 1e-4, 0.3, 1.0])
+    assert expected_pass_at_k(rates, 1).mean() == pytest.approx(rates.mean())
+    assert expected_pass_at_k(rates, 1e6).mean() == pytest.approx(0.75)
+    with pytest.raises(ValueError, match="needs rates"):
+        expected_pass_at_k([1.5], 2)
+
+
+def test_error_of_the_mean_over_samples():
+    """PK-34: se of avg@32 = sqrt(mean p (1 - p) / 32 / N), here against a simulation of
+    4,000 evaluations of five problems; their std is within 3 % of it two times of
+    three, so 5 % is beyond 4 standard errors of a std (1 / sqrt(2 x 4000) = 1.1 %)."""
+    rates = np.array([0.05, 0.2, 0.5, 0.8, 1.0])
+    rng = np.random.default_rng(0)
+    means = rng.binomial(32, rates, (4000, 5)).mean(axis=1) / 32
+    assert sampling_error(rates, 32) == pytest.approx(means.std(), rel=0.05)
+
+
+def test_none_of_2048_leaves_a_rate():
+    """PK-28's bound: 1 - .05^(1/2048) = .00146."""
+    assert detectable_rate(2048) == pytest.approx(0.00146, abs=5e-6)
+    assert (1 - detectable_rate(2048)) ** 2048 == pytest.approx(0.05)

@@ -128,3 +128,39 @@ def test_right_answers_are_graded_against_each_other():
     assert graded.sum() == pytest.approx(0, abs=1e-5)
     mixed = part_values(part, grades, {"answer": grid(1, 1, 0, 1) >= 1}, EVERYWHERE)
     np.testing.assert_allclose(mixed, [[0, 0.5, 0, -0.5]])
+
+
+def test_a_policy_learns_the_format_before_the_answer():
+    """VER-04: 30 % formatted and 0.1 % right at the start, Magistral's weights.
+
+    Exact policy gradient of two independent choices. The format is learned first, and
+    nearly all reward comes from it until the answers follow.
+    """
+    parts = parse_parts("0.1*format:think, 0.9*answer if format:think")
+    formatted, right = grid(0, 0, 1, 1), grid(0, 1, 0, 1)
+    values = {"format:think": formatted, "answer": right}
+    passed = {name: value >= 1 for name, value in values.items()}
+    worth = np.stack(
+        [
+            part.weight * part_values(part, values, passed, EVERYWHERE)[0]
+            for part in parts
+        ]
+    )
+    logits = np.log(np.array([0.3 / 0.7, 0.001 / 0.999]))
+    path = []
+    for _ in range(3000):
+        f, c = 1 / (1 + np.exp(-logits))
+        shares = np.array([(1 - f) * (1 - c), (1 - f) * c, f * (1 - c), f * c])
+        paid = worth @ shares
+        path.append((f, c, paid[0] / paid.sum()))
+        total = worth.sum(axis=0)
+        logits += [
+            0.5 * ((formatted[0] - f) * shares) @ total,
+            0.5 * ((right[0] - c) * shares) @ total,
+        ]
+    f, c, share = np.array(path).T
+    learned_format, learned_answer = (f > 0.9).argmax(), (c > 0.5).argmax()
+    assert 0 < learned_format < learned_answer
+    assert share[0] > 0.8
+    assert share[-1] < 0.12
+    assert c[-1] > 0.95

@@ -349,7 +349,7 @@ def test_a_dead_part_is_not_hidden_by_good_answers():
 
 
 def test_a_judge_that_is_not_configured_says_what_to_set():
-    with pytest.raises(VerifierFailure, match=r"set judge\.url and judge\.model"):
+    with pytest.raises(VerifierFailure, match=r"set judge\.url and judge\.model, or"):
         score(["3"], [3], parts="answer, 0.1*judge")
 
 

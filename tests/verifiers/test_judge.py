@@ -17,6 +17,7 @@ from rlvr_jax.verifiers import judge_client
 from rlvr_jax.verifiers.base import Sample, Status
 from rlvr_jax.verifiers.judge import Judge, read_score, read_verdict
 from rlvr_jax.verifiers.judge_client import ChatClient
+from rlvr_jax.verifiers.math import verify as strict_math
 from rlvr_jax.verifiers.pool import VerifierPool
 from tests.verifiers.judge_server import completion, serving
 
@@ -328,6 +329,49 @@ def test_a_judge_with_a_length_bias_prefers_longer_answers_the_more_it_chooses_f
         assert chosen == pytest.approx(0.5, abs=0.2)  # 3 standard errors
     assert means[0] < means[1] < means[2]
     assert means[2] == pytest.approx(48, abs=2.5)
+
+
+def test_a_judge_is_overoptimised_and_a_program_is_not():
+    """VER-32: a policy over ten lengths, trained on the judge or on the math verifier.
+
+    The share of right answers rises up to 3 words and falls after; a judge that learned
+    from short answers pays length. Under it the proxy rises throughout while the gold
+    share rises, peaks and falls below its start; under the program the two are one.
+    """
+    right_of_ten = [2, 4, 6, 7, 6, 5, 4, 3, 2, 0]
+    rows = [
+        sample("word " * n + rf"\boxed{{{4 if i < right else 5}}}", "judge:rubric", "4")
+        for n, right in enumerate(right_of_ten)
+        for i in range(10)
+    ]
+
+    def reply(messages, _):
+        return f"Score: {messages[1]['content'].count('word ')}"
+
+    judged, _, _ = ask(reply, rows)
+    by_judge = np.array([v.score for v in judged]).reshape(10, 10).mean(axis=1)
+    checked = [strict_math(row).score for row in rows]
+    gold = np.array(checked).reshape(10, 10).mean(axis=1)
+    np.testing.assert_allclose(gold, np.array(right_of_ten) / 10)
+
+    def trained(rewards):
+        """Proxy and gold of the best policies pi_0 exp(r / beta) as beta falls."""
+        start = -1.0 * np.arange(10)  # most answers are short
+        logits = start + np.linspace(0, 60, 300)[:, None] * rewards
+        shares = np.exp(logits - logits.max(axis=1, keepdims=True))
+        shares /= shares.sum(axis=1, keepdims=True)
+        return shares @ rewards, shares @ gold
+
+    proxy, truth = trained(by_judge)
+    peak = truth.argmax()
+    assert (np.diff(proxy) >= 0).all()
+    assert 0 < peak < len(truth) - 1
+    assert truth[0] < truth[peak]
+    assert truth[-1] < truth[0]
+    assert proxy[-1] > 0.8
+    proxy, truth = trained(gold)
+    np.testing.assert_array_equal(proxy, truth)
+    assert (np.diff(truth) >= 0).all()
 
 
 def test_an_address_that_is_none():

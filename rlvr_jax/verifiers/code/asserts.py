@@ -13,6 +13,7 @@ import random
 import sys
 from typing import Any
 
+from rlvr_jax.verifiers.code import python
 from rlvr_jax.verifiers.code.reference import BadReference, Task
 from rlvr_jax.verifiers.code.remote import Program
 from rlvr_jax.verifiers.code.results import Results
@@ -42,11 +43,11 @@ class Suite:
                 setup.append(fields.get("test_setup_code", ""))
                 tests = [*fields["test_list"]]
                 order.shuffle(tests)
-            self._setup = [ast.parse(source) for source in setup]
-            self._tests = [ast.parse(source) for source in tests]
+            self._setup = [python.parse(source) for source in setup]
+            self._tests = [python.parse(source) for source in tests]
         except (SyntaxError, ValueError, TypeError) as error:
             raise BadReference(f"the tests are no Python: {error}") from error
-        names = _free_names([*self._setup, *self._tests])
+        names = free_names([*self._setup, *self._tests])
         marker = _Marker(order)
         self._tests = [ast.fix_missing_locations(marker.visit(t)) for t in self._tests]
         self._asserts = marker.count
@@ -104,17 +105,19 @@ def _described(error: Exception) -> str:
     return f"{type(error).__name__}: {error}"[:200].removesuffix(": ")
 
 
-class _Names:
-    """What the tests take from elsewhere."""
+class Names:
+    """What tests take from elsewhere."""
 
     def __init__(self) -> None:
+        """Nothing yet."""
         self.modules: set[str] = set()
         self.functions: set[str] = set()
         self.called: set[str] = set()
         """Names of built-in functions that are called."""
 
 
-def _free_names(trees: list[ast.Module]) -> _Names:
+def free_names(trees: list[ast.Module]) -> Names:
+    """What the tests name and do not define: modules, and the program's functions."""
     bound: set[str] = set()
     read: set[str] = set()
     called: set[str] = set()
@@ -131,7 +134,7 @@ def _free_names(trees: list[ast.Module]) -> _Names:
             bound.add(node.name)
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
             called.add(node.func.id)
-    names = _Names()
+    names = Names()
     for name in read - bound:
         if hasattr(builtins, name):
             if name in called:
@@ -202,6 +205,4 @@ def _call(name: str, *arguments: ast.expr) -> ast.Expr:
 
 def _execute(trees: list[ast.Module], namespace: dict[str, Any]) -> None:
     for tree in trees:
-        # Whatever this process was started with, an assert is an assert.
-        code = compile(tree, "<tests>", "exec", dont_inherit=True, optimize=0)
-        exec(code, namespace)
+        python.run(tree, "<tests>", namespace)

@@ -5,10 +5,11 @@ import random
 from collections.abc import Callable
 from typing import Any
 
+from rlvr_jax.verifiers.code import python
 from rlvr_jax.verifiers.code.reference import BadReference, Task
 from rlvr_jax.verifiers.code.remote import Program
 from rlvr_jax.verifiers.code.results import Results
-from rlvr_jax.verifiers.code.sandbox import Cell, Gone
+from rlvr_jax.verifiers.code.sandbox import Cell, Gone, Lost, describe
 
 DEFAULT_RUNS = 20
 """Generated inputs for each program."""
@@ -28,6 +29,8 @@ def call_cases(task: Task, program: Program, order: random.Random) -> Results:
             if same(case["expected"], value, task.tolerance):
                 return ""
             return f"returned {value!r:.80}"
+        except Lost:
+            raise
         except (Exception, Gone) as error:
             return f"{type(error).__name__}: {error}"[:200]
 
@@ -42,10 +45,12 @@ def run_cases(
     def check(case: dict[str, Any]) -> str:
         try:
             output = cell.run(sources, case["input"].encode())
+        except Lost:
+            raise
         except Gone as error:
             return str(error)
         if output.ending:
-            return _ending(output.ending)
+            return describe(output.ending)
         text = output.stdout.decode(errors="replace")
         wrong = not same_output(case["output"], text, task.tolerance)
         return f"wrote {text!r:.80}" if wrong else ""
@@ -65,9 +70,9 @@ def generated_cases(task: Task, order: random.Random) -> list[dict[str, Any]]:
     fields = task.fields
     try:
         namespace: dict[str, Any] = {"__name__": "generator"}
-        exec(compile(fields["generator"], "<generator>", "exec"), namespace)
+        python.run(fields["generator"], "<generator>", namespace)
         solution: dict[str, Any] = {"__name__": "reference"}
-        exec(compile(fields["solution"], "<solution>", "exec"), solution)
+        python.run(fields["solution"], "<solution>", solution)
         cases = []
         for _ in range(fields.get("runs", DEFAULT_RUNS)):
             args = list(namespace["generate"](order))
@@ -160,7 +165,3 @@ def _number(word: str) -> float:
 
 def _close(a: float, b: float, tolerance: float) -> bool:
     return a == b or abs(a - b) <= tolerance * max(1.0, abs(a), abs(b))
-
-
-def _ending(code: int) -> str:
-    return f"exited with code {code}" if code > 0 else f"was ended by signal {-code}"

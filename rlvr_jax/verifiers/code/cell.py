@@ -11,28 +11,34 @@ import resource
 import select
 import signal
 import socket
+import sys
 from typing import Any
 
 from rlvr_jax.verifiers.code import guest, namespaces, wire
+from rlvr_jax.verifiers.code.view import View
 
 KILL, START = b"k", b"s"
 SCRATCH_MB = 32
 
 
-def main(isolation: str, control: int, done: int | None = None) -> None:
+def main(
+    seen: dict[str, Any], isolation: str, control: int, done: int | None = None
+) -> None:
     """Enters the isolation asked for, says so, and serves.
 
     Args:
+      seen: the fields of a `View`.
       isolation: "bubblewrap" (already inside), "namespaces" or "rlimits".
       control: descriptor of the socket to the verifier.
       done: descriptor of a pipe that closes when nothing is left of the cell.
     """
     connection = socket.socket(fileno=control)
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # ignored by a first process
+    sys.path += View(**seen).search_path()
     try:
         _prefer_for_oom()
         if isolation == "namespaces":
-            namespaces.enter(SCRATCH_MB)
+            namespaces.enter(View(**seen), SCRATCH_MB)
             _leave_to_child(connection, done)
             namespaces.guard_first_process()
         elif isolation == "bubblewrap":
@@ -127,7 +133,11 @@ def _run(
 def _become_guest(message: dict[str, Any], descriptors: list[int]) -> None:
     os.setsid()
     for name, value in message["limits"].items():
-        resource.setrlimit(getattr(resource, f"RLIMIT_{name}"), (value, value))
+        kind = getattr(resource, f"RLIMIT_{name}")
+        hard = resource.getrlimit(kind)[1]
+        if hard != resource.RLIM_INFINITY:
+            value = min(value, hard)
+        resource.setrlimit(kind, (value, value))
     if message["stdio"]:
         stdin, stdout = descriptors
         os.dup2(stdin, 0)

@@ -7,11 +7,11 @@ for the tests. `code` runs the first, `code:held_out` the second.
 import ast
 import dataclasses
 import random
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from rlvr_jax.verifiers.base import Status, Verdict
-from rlvr_jax.verifiers.code import reference
+from rlvr_jax.verifiers.code import python, reference
 
 
 def split(fields: dict[str, Any], share: float, seed: int = 0) -> dict[str, Any]:
@@ -76,30 +76,6 @@ def hacks(visible: Sequence[Verdict], held_out: Sequence[Verdict]) -> Hacks:
     )
 
 
-def before_hacking(rates: Mapping[int, float], threshold: float) -> int | None:
-    """The checkpoint to train anew from: the last before hacking set in.
-
-    Args:
-      rates: hack rate by step.
-      threshold: the rate from which on a checkpoint counts as hacking.
-
-    Returns:
-      The last step before the first whose rate reaches the threshold; None if the first
-      does. A rate that falls again later shows a policy that hides, not one that is
-      cured.
-
-    Example:
-      >>> before_hacking({100: 0.0, 200: 0.01, 300: 0.2, 400: 0.02}, 0.05)
-      200
-    """
-    clean = None
-    for step in sorted(rates):
-        if rates[step] >= threshold:
-            break
-        clean = step
-    return clean
-
-
 def leaked(fields: dict[str, Any], texts: Iterable[str]) -> list[str]:
     """The held-out tests that stand in a text, white space apart.
 
@@ -118,7 +94,9 @@ def leaked(fields: dict[str, Any], texts: Iterable[str]) -> list[str]:
 def _as_texts(fields: dict[str, Any]) -> list[str]:
     tests = fields[reference.tests_field(fields)] if "generator" not in fields else []
     if isinstance(tests, str):
-        asserts = [n for n in ast.walk(ast.parse(tests)) if isinstance(n, ast.Assert)]
+        asserts = [
+            n for n in ast.walk(python.parse(tests)) if isinstance(n, ast.Assert)
+        ]
         entry = fields["entry_point"]
         return [ast.unparse(n.test).replace("candidate", entry) for n in asserts]
     if not tests or isinstance(tests[0], str):

@@ -41,6 +41,7 @@ def verify(sample: Sample) -> Verdict:
 
     Raises:
       sandbox.Refused: this machine offers no isolation.
+      RuntimeError: the cell was lost in the middle; the program was not judged.
     """
     return _judge(sample, lambda fields: fields)
 
@@ -77,13 +78,15 @@ def _judge(
             results = _results(task, suite, cell, found, order)
     except BadReference as error:
         return Verdict(Status.BAD_REFERENCE, 0.0, str(error))
+    except sandbox.Lost as error:
+        raise RuntimeError(f"the program could not be judged: {error}") from None
     return _verdict(task, results, isolation, scan.signs("\n".join(found.sources)))
 
 
 def _seed(completion: str) -> int:
-    """The same program meets the same order and inputs again; nobody can choose them.
+    """The same completion meets the same order and inputs again, as a resume needs.
 
-    Python's own seed is part of it, so that a run can be repeated and not foreseen.
+    Another one meets others, and no program knows its own seed.
     """
     return int.from_bytes(hashlib.sha256(completion.encode(errors="replace")).digest())
 
@@ -99,6 +102,8 @@ def _results(
         return cases.run_cases(task, cell, found.sources, order)
     try:
         callee = Program(cell, found.sources, found.without)
+    except sandbox.Lost:
+        raise
     except (Exception, sandbox.Gone) as error:
         kind = "" if isinstance(error, sandbox.Gone) else f"{type(error).__name__}: "
         return Results(0, 0, f"when defined, {kind}{error}"[:200])
@@ -106,6 +111,8 @@ def _results(
         if suite is not None:
             return suite.run(callee, task.fraction)
         return cases.call_cases(task, callee, order)
+    except sandbox.Lost:
+        raise
     except sandbox.Gone as error:
         return Results(0, 0, str(error))
     finally:

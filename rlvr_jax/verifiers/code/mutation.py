@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from rlvr_jax.verifiers.base import Sample, Status
-from rlvr_jax.verifiers.code import judge, reference
+from rlvr_jax.verifiers.code import judge, python, reference
 
 _SWAPS: dict[type, type] = {
     ast.Add: ast.Sub,
@@ -94,7 +94,7 @@ def complete(fields: dict[str, Any]) -> str:
     """The solution as a whole program: with the prompt, if it goes on from one."""
     solution, prompt = fields["solution"], fields.get("prompt", "")
     try:
-        ast.parse(solution)
+        python.parse(solution)
     except SyntaxError:
         return prompt + solution
     return solution
@@ -105,9 +105,9 @@ def mutants(source: str) -> Iterator[Mutant]:
 
     Example:
       >>> [mutant.change for mutant in mutants("def f(x): return x < 3")]
-      ['line 1: Lt to LtE', 'line 1: 3 to 4', 'line 1: another value returned']
+      ['line 1: another value returned', 'line 1: Lt to LtE', 'line 1: 3 to 4']
     """
-    tree = ast.parse(source)
+    tree = python.parse(source)
     for number, node in enumerate(ast.walk(tree)):
         for change, replace in _changes(node):
             mutant = copy.deepcopy(tree)
@@ -125,7 +125,7 @@ def another_last_value(source: str, function: str) -> str | None:
     Returns:
       None if the function returns nothing.
     """
-    tree = ast.parse(source)
+    tree = python.parse(source)
     found = [
         node
         for node in ast.walk(tree)

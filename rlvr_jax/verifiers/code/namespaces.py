@@ -9,8 +9,10 @@ import os
 import platform
 import signal
 import stat
-import sys
 import sysconfig
+
+from rlvr_jax.verifiers.code import view
+from rlvr_jax.verifiers.code.view import View
 
 _NEW_MOUNTS, _NEW_HOST_NAME, _NEW_IPC = 0x00020000, 0x04000000, 0x08000000
 _NEW_USERS, _NEW_PROCESSES, _NEW_NETWORK = 0x10000000, 0x20000000, 0x40000000
@@ -23,36 +25,14 @@ _PIVOT_ROOT = {"x86_64": 155, "aarch64": 41, "riscv64": 41}
 _FLAGS_TO_KEEP = {2: 2, 4: 4, 8: 8, 1024: 1024, 2048: 2048, 4096: 1 << 21}
 """From statvfs to mount: a user namespace may not take these away."""
 
-_SYSTEM = ("/bin", "/lib", "/lib64")
-WRITABLE = ("/tmp", "/dev/shm")
-"""Private and small; the second is where multiprocessing keeps its locks."""
-DEVICES = ("/dev/null", "/dev/zero", "/dev/urandom", "/dev/random")
 _UNUSED_USERS = range(30_000, 60_000)
 
 
-def visible_directories() -> list[str]:
-    """What a program can see of this machine: Python and the system's libraries."""
-    wanted = ["/usr", *_SYSTEM]
-    wanted += [os.path.join(sys.base_prefix, name) for name in ("bin", "lib")]
-    wanted += [sysconfig.get_path(name) for name in ("stdlib", "platstdlib")]
-    found: list[str] = []
-    for path in wanted:
-        if os.path.isdir(path) and not any(
-            os.path.realpath(path).startswith(other + "/") for other in found
-        ):
-            found.append(path)
-    return found
-
-
-def visible_links() -> dict[str, str]:
-    """Names of system directories that are links into others: /lib to usr/lib."""
-    return {path: os.readlink(path) for path in _SYSTEM if os.path.islink(path)}
-
-
-def enter(scratch_mb: int) -> None:
+def enter(seen: View, scratch_mb: int) -> None:
     """Moves this process behind the walls, for good; its children are inside.
 
     Args:
+      seen: what stays visible.
       scratch_mb: the size of the private /tmp, where the process then is.
 
     Raises:
@@ -61,7 +41,7 @@ def enter(scratch_mb: int) -> None:
     here = os.open("/proc/self", os.O_PATH | os.O_DIRECTORY)
     try:
         _enter_mounts(here)
-        _build_root(visible_directories(), scratch_mb)
+        _build_root(seen, scratch_mb)
         if os.geteuid() == 0:
             become_nobody()
         _enter_users(
@@ -140,21 +120,26 @@ def _enter_users(here: int, namespaces: int) -> None:
             os.close(file)
 
 
-def _build_root(directories: list[str], scratch_mb: int) -> None:
+def _build_root(seen: View, scratch_mb: int) -> None:
     _mount("none", "/", "", _RECURSIVE | _PRIVATE)
-    root = _mount_point(directories)
-    sources = {path: os.open(path, os.O_PATH) for path in [*directories, *DEVICES]}
-    links = f"/proc/{os.getpid()}/fd"
+    shown = [*seen.directories, *seen.packages]
+    root = _mount_point(shown)
+    sources = {path: os.open(path, os.O_PATH) for path in [*shown, *view.DEVICES]}
     _mount("tmpfs", root, "tmpfs", _NO_SUID | _NO_DEVICES, "mode=755,size=1m")
-    for path in WRITABLE:
+    for path, target in seen.links.items():
+        os.symlink(target, root + path)
+    for path in view.WRITABLE:
         os.makedirs(root + path)
         options = f"mode=1777,size={scratch_mb}m,nr_inodes=4096"
         _mount("tmpfs", root + path, "tmpfs", _NO_SUID | _NO_DEVICES, options)
-    for path, source in sources.items():
-        _bind(f"{links}/{source}", root, path)
+    for path in seen.directories:
+        _bind(sources[path], root + path)
+    for path in seen.hidden:
+        _mount("tmpfs", root + path, "tmpfs", _NO_SUID | _NO_DEVICES, "size=1m")
+    for path in [*seen.packages, *view.DEVICES]:
+        _bind(sources[path], root + path, read_only=path not in view.DEVICES)
+    for source in sources.values():
         os.close(source)
-    for path, target in visible_links().items():
-        os.symlink(target, root + path)
     _change_root(root)
 
 
@@ -167,20 +152,19 @@ def _mount_point(directories: list[str]) -> str:
     raise OSError("no directory to mount a new root on")
 
 
-def _bind(source: str, root: str, path: str) -> None:
-    """Shows `path` in the new root too, so that nothing can be written there."""
-    target = root + path
-    if os.path.isdir(source):
+def _bind(source: int, target: str, read_only: bool = True) -> None:
+    """Shows an open file or directory in the new root too."""
+    path = f"/proc/{os.getpid()}/fd/{source}"
+    if os.path.isdir(path):
         os.makedirs(target, exist_ok=True)
     else:
         os.makedirs(os.path.dirname(target), exist_ok=True)
         os.close(os.open(target, os.O_CREAT | os.O_WRONLY, 0o644))
-    _mount(source, target, "", _BIND | _RECURSIVE)
-    if path in DEVICES:
-        return
-    present = os.statvfs(target).f_flag
-    kept = sum(flag for bit, flag in _FLAGS_TO_KEEP.items() if present & bit)
-    _mount("none", target, "", _BIND | _REMOUNT | _READ_ONLY | _NO_SUID | kept)
+    _mount(path, target, "", _BIND | _RECURSIVE)
+    if read_only:
+        present = os.statvfs(target).f_flag
+        kept = sum(flag for bit, flag in _FLAGS_TO_KEEP.items() if present & bit)
+        _mount("none", target, "", _BIND | _REMOUNT | _READ_ONLY | _NO_SUID | kept)
 
 
 def _change_root(root: str) -> None:

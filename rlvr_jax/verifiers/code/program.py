@@ -8,8 +8,9 @@ from there counts as Python too.
 
 import ast
 import re
-import warnings
 from typing import NamedTuple
+
+from rlvr_jax.verifiers.code import python
 
 _FENCE = re.compile(r"[ \t]*(?P<fence>```+|~~~+)[ \t]*(?P<mark>[^\s`]*)")
 _PYTHON = ("python", "python3", "py")
@@ -83,8 +84,6 @@ def _parses(code: str) -> bool:
 
 def _tree(code: str) -> ast.Module | None:
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # "\d" in a string is not ours to judge
-            return ast.parse(code)
+        return python.parse(code)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None

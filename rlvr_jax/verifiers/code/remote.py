@@ -5,7 +5,7 @@ import collections
 from typing import Any
 
 from rlvr_jax.verifiers.code import values, wire
-from rlvr_jax.verifiers.code.sandbox import Cell, Gone
+from rlvr_jax.verifiers.code.sandbox import Cell, Gone, describe
 
 _NOT_PLAIN = (
     ValueError,
@@ -67,16 +67,21 @@ class Program:
         if self.gone:
             raise Gone(self.gone)
         request["nonce"] = wire.nonce()
+        answer: dict[str, Any] = {}
         try:
             deadline = self._cell.call_deadline()
             wire.send(self._connection, request, deadline)
             answer = wire.receive(self._connection, deadline)
             if not isinstance(answer, dict) or answer.get("nonce") != request["nonce"]:
                 raise wire.Closed("what it wrote is no answer")
-        except (wire.Closed, TimeoutError, Gone) as error:
-            late = isinstance(error, TimeoutError)
-            self.gone = "it ran out of time" if late else f"it is gone: {error}"
-            raise Gone(self.gone) from None
+        except TimeoutError:
+            self.gone = "it ran out of time"
+        except Gone as error:
+            self.gone = str(error)
+        except wire.Closed as error:
+            self.gone = f"{error}; it {describe(self._cell.end())}"
+        if self.gone:
+            raise Gone(self.gone)
         if "error" in answer:
             raise _exception(answer["error"])
         return answer

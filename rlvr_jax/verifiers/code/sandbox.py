@@ -30,6 +30,10 @@ class Gone(BaseException):
     """The program ended, hung or broke the protocol; no test may catch this."""
 
 
+class Lost(Gone):
+    """The cell itself is gone, which is no fault of the program."""
+
+
 @dataclasses.dataclass(frozen=True)
 class Limits:
     """What one program may use."""
@@ -124,7 +128,7 @@ class Cell:
             try:
                 stdout = _converse(source, sink, stdin, self.call_deadline())
             finally:
-                ending = self._end_guest()
+                ending = self.end()
         return Output(stdout, ending)
 
     def call_deadline(self) -> float:
@@ -145,16 +149,31 @@ class Cell:
             socket.send_fds(self._control, [cell.START], descriptors)
             wire.send(self._control, message, time.monotonic() + _END_TIMEOUT_S)
         except (OSError, wire.Closed) as error:
-            raise Gone(f"the cell is gone: {error}") from error
+            raise Lost(f"the cell is gone: {error}") from error
 
-    def _end_guest(self) -> int:
-        """Kills the run if it goes on, and waits until nothing is left of it."""
+    def end(self) -> int:
+        """Kills the program if it goes on; how it ended, as in `Output`.
+
+        Raises:
+          Lost: the cell does not answer.
+        """
         try:
             self._control.sendall(cell.KILL)
             deadline = time.monotonic() + _END_TIMEOUT_S
             return int(wire.receive(self._control, deadline)["ended"])
-        except (OSError, wire.Closed, KeyError, TypeError, ValueError) as error:
-            raise Gone(f"the cell is gone: {error}") from error
+        except (OSError, wire.Closed) as error:
+            raise Lost(f"the cell is gone: {error}") from error
+
+
+def describe(ending: int) -> str:
+    """How a program ended, in words.
+
+    Example:
+      >>> describe(3), describe(-9)
+      ('exited with code 3', 'was ended by signal 9')
+    """
+    how = "was ended by signal" if ending < 0 else "exited with code"
+    return f"{how} {abs(ending)}"
 
 
 def isolation() -> str:

@@ -5,7 +5,8 @@ program that shows none may still cheat, and one that does may be honest.
 """
 
 import ast
-import warnings
+
+from rlvr_jax.verifiers.code import python
 
 _EXITS = frozenset(
     {"exit", "_exit", "quit", "abort", "kill", "execv", "execve", "fork"}
@@ -26,14 +27,12 @@ def signs(source: str) -> list[str]:
 
     Example:
       >>> signs("import sys\\nsys.exit(0)")
-      ['ends the process (exit)']
+      ['ends or starts processes (exit)']
       >>> signs("def f(x): return x + 1")
       []
     """
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            tree = ast.parse(source)
+        tree = python.parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return []
     return sorted({sign for node in ast.walk(tree) for sign in _signs(node)})
@@ -43,7 +42,7 @@ def _signs(node: ast.AST) -> list[str]:
     match node:
         case ast.Call(func=ast.Attribute(attr=name) | ast.Name(id=name)):
             if name in _EXITS:
-                return [f"ends the process ({name})"]
+                return [f"ends or starts processes ({name})"]
             if name in _HOOKS:
                 return [f"looks into the interpreter ({name})"]
             if name == "open":

@@ -2,6 +2,8 @@
 
 import atexit
 import contextlib
+import dataclasses
+import json
 import os
 import pathlib
 import select
@@ -13,16 +15,16 @@ import tempfile
 import threading
 from collections.abc import Callable
 
-from rlvr_jax.verifiers.code import cell, namespaces, wire
+from rlvr_jax.verifiers.code import cell, view, wire
 
 _END_TIMEOUT_S = 5.0
 _PACKAGE = pathlib.Path(__file__).parent
 _MARK = "RLVR_JAX_VERIFIER"
 """By which the pool finds what one of its workers has started."""
 _BOOT = (
-    "import sys; sys.path.insert(0, sys.argv[1])\n"
+    "import json, sys; sys.path.insert(0, sys.argv[1])\n"
     "from rlvr_jax.verifiers.code import {module}; del sys.path[0]\n"
-    "{module}.main({arguments})"
+    "{module}.main(json.loads(sys.argv[2]), {arguments})"
 )
 
 
@@ -51,7 +53,7 @@ class _Wrapped:
     """A cell made by bubblewrap."""
 
     def __init__(self, control: int):
-        boot = _BOOT.format(module="cell", arguments="'bubblewrap', int(sys.argv[2])")
+        boot = _BOOT.format(module="cell", arguments="'bubblewrap', int(sys.argv[3])")
         self._process = subprocess.Popen(
             [*_bubblewrap(), *_python(boot, control)],
             stdin=subprocess.DEVNULL,
@@ -74,7 +76,7 @@ class _Mint:
     """The process of `mint`, one for each process that verifies."""
 
     def __init__(self) -> None:
-        boot = _BOOT.format(module="mint", arguments="int(sys.argv[2])")
+        boot = _BOOT.format(module="mint", arguments="int(sys.argv[3])")
         self.owner = os.getpid()
         self._lock = threading.Lock()
         self._line, theirs = socket.socketpair()
@@ -159,10 +161,11 @@ def _close_mints() -> None:
 
 
 def _python(boot: str, connection: int) -> list[str]:
-    """Python without site packages; the standard library is all that programs get."""
+    """Python without site packages; those that programs may import are in the view."""
     python = os.path.realpath(sys.executable)
-    root = str(_PACKAGE.parents[2])
-    return [python, "-S", "-s", "-P", "-B", "-c", boot, root, str(connection)]
+    seen = json.dumps(dataclasses.asdict(view.of_this_machine()))
+    arguments = [str(_PACKAGE.parents[2]), seen, str(connection)]
+    return [python, "-S", "-s", "-P", "-B", "-c", boot, *arguments]
 
 
 def _bubblewrap() -> list[str]:
@@ -177,18 +180,30 @@ def _bubblewrap() -> list[str]:
     else:
         command += ["--unshare-all"]
     command += ["--perms", "0755", "--dir", "/dev"]
-    for path in namespaces.WRITABLE:
+    for path in view.WRITABLE:
         size = str(cell.SCRATCH_MB * 2**20)
         command += ["--perms", "1777", "--size", size, "--tmpfs", path]
-    for path in [*namespaces.visible_directories(), str(_PACKAGE)]:
-        for parent in reversed(pathlib.Path(path).parents[:-1]):
-            command += ["--perms", "0755", "--dir", str(parent)]
-        command += ["--ro-bind", path, path]
-    for path, target in namespaces.visible_links().items():
+    seen = view.of_this_machine()
+    for path in seen.directories:
+        command += _shown(path)
+    for path in seen.hidden:
+        command += ["--perms", "0755", "--tmpfs", path]
+    for path in [*seen.packages, str(_PACKAGE)]:
+        command += _shown(path)
+    for path in seen.hidden:
+        command += ["--remount-ro", path]
+    for path, target in seen.links.items():
         command += ["--symlink", target, path]
-    for path in namespaces.DEVICES:
+    for path in view.DEVICES:
         command += ["--dev-bind", path, path]
     return [*command, "--remount-ro", "/", "--chdir", "/tmp"]
+
+
+def _shown(path: str) -> list[str]:
+    arguments = []
+    for parent in reversed(pathlib.Path(path).parents[:-1]):
+        arguments += ["--perms", "0755", "--dir", str(parent)]
+    return [*arguments, "--ro-bind", path, path]
 
 
 def _environment() -> dict[str, str]:
@@ -201,4 +216,6 @@ def _environment() -> dict[str, str]:
         "LANG": "C.UTF-8",
         "PYTHONUTF8": "1",
         "PYTHONHASHSEED": "0",  # the same program, the same verdict
+        "OPENBLAS_NUM_THREADS": "1",
+        "OMP_NUM_THREADS": "1",
     }

@@ -83,6 +83,9 @@ def encode(value: Any, refer: Refer | None = None, depth: int = 0) -> Any:
       {'a': {1, 2}}
     """
     kind = type(value)
+    if kind.__module__ == "numpy" and getattr(value, "shape", None) == ():
+        value = value.item()  # a scalar of numpy stands for the number it is
+        kind = type(value)
     if value is None or kind is bool or kind is str:
         return value
     if kind is int:

@@ -26,6 +26,7 @@ DEFINED = {
     ),
     "kills all": "import os, signal\nos.kill(-1, signal.SIGKILL)\nos._exit(0)",
     "stops all": "import os, signal\nos.kill(-1, signal.SIGSTOP)",
+    "a signal without a name": "import os\nos.kill(os.getpid(), 40)",
     "stops itself": "import os, signal\nos.kill(os.getpid(), signal.SIGSTOP)",
     "kills its group": "import os, signal\nos.killpg(0, signal.SIGKILL)",
     "replaces the process": "import os\nos.execv('/usr/bin/true', ['true'])",

@@ -1,0 +1,1 @@
+"""Small worlds where a claim about RLVR can be seen in seconds."""
