@@ -1,6 +1,7 @@
 """Times the two programs of a step: `python -m launch.bench rollout|step --shape tiny`.
 
-`python -m launch.bench losses` times the surrogates beside torch (`bench_losses`).
+Also `engine` (long-tailed lengths, bench_engine.py), `losses` (the surrogates beside
+torch, bench_losses.py) and `verifiers FILE.jsonl` (bench_verifiers.py).
 8 prompts x 8 completions of exactly 64 tokens, float32, random weights: the work of a
 step as the peers' benchmarks have it. The last line is one JSON object.
 """
@@ -10,6 +11,7 @@ import dataclasses
 import functools
 import json
 import os
+import pathlib
 import statistics
 import time
 from collections.abc import Callable
@@ -22,7 +24,9 @@ import rich
 from flax import nnx
 from rich.table import Table
 
+from launch.bench_engine import bench_engine
 from launch.bench_losses import bench_losses, print_table
+from launch.bench_verifiers import bench_verifiers
 from launch.compile_count import CompileCount
 from launch.train import use_compilation_cache
 from rlvr_jax.config import BatchConfig, Objective
@@ -198,44 +202,58 @@ def bench_step(shape: Shape, repeats: int) -> dict[str, Any]:
 
 
 BENCHES = {"rollout": bench_rollout, "step": bench_step}
+MEDIAN_LENGTH = 16
 
 
 def main() -> None:
     """Runs one bench and prints its table and its JSON line."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("bench", choices=[*BENCHES, "losses"])
+    parser.add_argument("bench", choices=[*BENCHES, "engine", "losses", "verifiers"])
+    parser.add_argument("file", nargs="?", type=pathlib.Path, help="rows to verify")
     parser.add_argument("--shape", choices=SHAPES)
     parser.add_argument("--repeats", type=int, default=3)
     arguments = parser.parse_args()
+    name, has_model = arguments.bench, arguments.bench in (*BENCHES, "engine")
+    if arguments.shape and not has_model:
+        parser.error(f"{name} runs no model: leave out --shape.")
+    if (arguments.file is None) == (name == "verifiers"):
+        parser.error("verifiers takes a .jsonl file of rows, the others none.")
     use_compilation_cache()
-    if arguments.bench == "losses":
-        if arguments.shape:
-            parser.error("losses runs no model: leave out --shape.")
-        figures = bench_losses(arguments.repeats)
-        print_table(figures["surrogates"])
-        figures |= {"load_average": os.getloadavg()[0], "bench": "losses"}
-        print(json.dumps(figures))
-        return
-    arguments.shape = arguments.shape or "tiny"
+    if name == "losses":
+        result = bench_losses(arguments.repeats)
+        print_table(result["surrogates"])
+    elif name == "verifiers":
+        result = bench_verifiers(arguments.file, repeats=arguments.repeats)
+        show(result)
+    else:
+        shape = arguments.shape or "tiny"
+        result = bench_model(name, SHAPES[shape], arguments.repeats)
+        result["shape"] = shape
+        show(result)
+    print(json.dumps(result | {"load_average": os.getloadavg()[0], "bench": name}))
+
+
+def bench_model(name: str, shape: Shape, repeats: int) -> dict[str, Any]:
+    """A bench of the policy, with the peak of the machine measured beside it."""
     before = matrix_product_peak()
-    result = BENCHES[arguments.bench](SHAPES[arguments.shape], arguments.repeats)
+    if name == "engine":
+        result = bench_engine(shape.architecture, MEDIAN_LENGTH, repeats)
+    else:
+        result = BENCHES[name](shape, repeats)
     # The machine may be shared: the better of two measurements is the peak.
     peak = max(before, matrix_product_peak())
-    flops = result.pop("flops")
-    result |= {
-        "peak_share": flops / result["seconds"] / peak,
-        "peak_gflops": peak / 1e9,
-        "peak_rss_gib": peak_rss_gib(),
-        "load_average": os.getloadavg()[0],
-        "bench": arguments.bench,
-        "shape": arguments.shape,
-    }
+    if "flops" in result:
+        result["peak_share"] = result.pop("flops") / result["seconds"] / peak
+    return result | {"peak_gflops": peak / 1e9, "peak_rss_gib": peak_rss_gib()}
+
+
+def show(result: dict[str, Any]) -> None:
+    """The figures as a table."""
     table = Table(show_header=False, box=None)
     for name, value in result.items():
         shown = f"{value:,.3g}" if isinstance(value, float) else str(value)
         table.add_row(name, shown)
     rich.print(table)
-    print(json.dumps(result))
 
 
 if __name__ == "__main__":
