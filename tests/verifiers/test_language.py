@@ -126,7 +126,7 @@ def test_no_words_earn_nothing():
     ],
 )
 def test_one_language_throughout(question, thoughts, answer, score):
-    """OBJ-09, Magistral's form: question, thoughts and answer agree, else nothing."""
+    """OBJ-09, VER-04, Magistral: question, thoughts and answer agree, else nothing."""
     said = SENTENCES[answer] if answer else "$x = 4$"
     completion = f"<think>{SENTENCES[thoughts]}</think>{said}"
     assert judge("language:same", completion, SENTENCES[question]).score == score
