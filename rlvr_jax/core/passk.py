@@ -216,33 +216,60 @@ def mean_interval(
       >>> print(f"{mean:.2f} [{low:.2f}, {high:.2f}]")
       0.00 [0.00, 0.05]
     """
-    scores = np.asarray(values, np.float64).ravel()
-    if scores.size == 0 or not np.all((scores >= 0) & (scores <= 1)):
+    scores = np.asarray(values, np.float64).reshape(-1, 1)
+    mean, low, high = mean_intervals(
+        scores, level=level, seed=seed, resamples=resamples
+    )[0]
+    return float(mean), float(low), float(high)
+
+
+def mean_intervals(
+    values: NDArray[np.float64],
+    *,
+    level: float = 0.95,
+    seed: int = 0,
+    resamples: int = 10_000,
+) -> NDArray[np.float64]:
+    """`mean_interval` of every column, from the same weights.
+
+    Args:
+      values: scores, one row per problem, as from `pass_curve`: [N, K].
+      level: as in `mean_interval`.
+      seed: of the weights.
+      resamples: number of weight vectors.
+
+    Returns:
+      (mean, low, high) of each column, [K, 3]. Each interval is for its own column.
+
+    Raises:
+      ValueError: as `mean_interval`.
+    """
+    if values.size == 0 or not np.all((values >= 0) & (values <= 1)):
         raise ValueError(
             "mean_interval: needs at least one value, all in 0..1, got "
-            f"{scores.size} values"
-            + (f" from {scores.min()} to {scores.max()}." if scores.size else ".")
+            f"{values.size} values"
+            + (f" from {values.min()} to {values.max()}." if values.size else ".")
         )
     if not 0 < level < 1:
         raise ValueError(f"mean_interval: level must be in 0..1, got {level}.")
-    mean = float(scores.mean())
-    means = _weighted_means(scores, np.random.default_rng(seed), resamples)
-    low, high = np.quantile(means, [(1 - level) / 2, (1 + level) / 2])
-    return mean, min(float(low), mean), max(float(high), mean)
+    mean = values.mean(axis=0)
+    means = _weighted_means(values, np.random.default_rng(seed), resamples)
+    low, high = np.quantile(means, [(1 - level) / 2, (1 + level) / 2], axis=0)
+    return np.stack([mean, np.minimum(low, mean), np.maximum(high, mean)], axis=1)
 
 
 def _weighted_means(
-    scores: NDArray[np.float64], rng: np.random.Generator, resamples: int
+    values: NDArray[np.float64], rng: np.random.Generator, resamples: int
 ) -> NDArray[np.float64]:
-    """Means of `scores` under Dirichlet weights that also fall on a 0 and a 1."""
-    block = max(BLOCK_VALUES // scores.size, 1)
+    """Means of columns under Dirichlet weights that also fall on a 0 and a 1."""
+    block = max(BLOCK_VALUES // len(values), 1)
     means = []
     for start in range(0, resamples, block):
         rows = min(block, resamples - start)
-        weights = rng.standard_exponential((rows, scores.size))
+        weights = rng.standard_exponential((rows, len(values)))
         at_zero, at_one = rng.standard_gamma(0.5, (2, rows))
         total = weights.sum(axis=1) + at_zero + at_one
-        means.append((weights @ scores + at_one) / total)
+        means.append((weights @ values + at_one[:, None]) / total[:, None])
     return np.concatenate(means)
 
 

@@ -41,7 +41,23 @@ def answer_tag(sample: Sample) -> Verdict:
     return _verdict(fits, f"{len(tags)} answer tags")
 
 
-think.reads = boxed.reads = answer_tag.reads = "completion"  # type: ignore[attr-defined]
+def think_boxed(sample: Sample) -> Verdict:
+    """`think` and `boxed`: one thinking block, then an answer with exactly one box."""
+    return _both(think(sample), boxed(sample))
+
+
+def think_answer(sample: Sample) -> Verdict:
+    """`think` and `answer_tag`: the template of DeepSeek-R1-Zero."""
+    return _both(think(sample), answer_tag(sample))
+
+
+for _function in (think, boxed, answer_tag, think_boxed, think_answer):
+    _function.reads = "completion"  # type: ignore[attr-defined]
+
+
+def _both(first: Verdict, second: Verdict) -> Verdict:
+    fits = first.score == second.score == 1.0
+    return _verdict(fits, f"{first.detail}; {second.detail}")
 
 
 def _verdict(fits: bool, detail: str) -> Verdict:

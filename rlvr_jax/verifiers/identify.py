@@ -54,7 +54,7 @@ LANGUAGES = {
     **{code: (script,) for script, code in _ALONE.items()},
     "zh": ("han",),
     "ja": ("kana", "han"),
-    "ko": ("hangul", "han"),
+    "ko": ("hangul",),
     **dict.fromkeys("ru uk bg".split(), ("cyrillic",)),
     **dict.fromkeys("ar fa ur".split(), ("arabic",)),
     **dict.fromkeys("hi mr ne".split(), ("devanagari",)),

@@ -31,6 +31,11 @@ BUILT_IN = {
     "format:think": "rlvr_jax.verifiers.format:think",
     "format:boxed": "rlvr_jax.verifiers.format:boxed",
     "format:answer_tag": "rlvr_jax.verifiers.format:answer_tag",
+    "format:think_boxed": "rlvr_jax.verifiers.format:think_boxed",
+    "format:think_answer": "rlvr_jax.verifiers.format:think_answer",
+    "language": "rlvr_jax.verifiers.language:consistency",
+    "language:same": "rlvr_jax.verifiers.language:agreement",
+    "repetition": "rlvr_jax.verifiers.repetition:readable",
 }
 
 

@@ -66,3 +66,22 @@ def test_boxed(completion, expected):
 )
 def test_answer_tag(completion, expected):
     assert score("format:answer_tag", completion) == expected
+
+
+@pytest.mark.parametrize(
+    ("completion", "boxed", "tagged"),
+    [
+        (r"<think>a</think>\boxed{1}", 1.0, 0.0),
+        ("<think>a</think><answer>1</answer>", 0.0, 1.0),
+        (r"<think>a</think><answer>\boxed{1}</answer>", 1.0, 1.0),
+        (r"\boxed{1}", 0.0, 0.0),
+        ("<answer>1</answer>", 0.0, 0.0),
+        (r"<think>a</think>\boxed{1} \boxed{2}", 0.0, 0.0),
+        (r"<think>a</think><think>b</think>\boxed{1}<answer>1</answer>", 0.0, 0.0),
+        (r"<think>\boxed{1}</think><answer></answer>", 0.0, 0.0),
+    ],
+)
+def test_thoughts_and_one_answer_mark(completion, boxed, tagged):
+    """VER-04: the thinking block, then exactly one box; or one answer tag."""
+    assert score("format:think_boxed", completion) == boxed
+    assert score("format:think_answer", completion) == tagged

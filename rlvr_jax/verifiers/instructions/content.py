@@ -5,12 +5,14 @@ look for are regular expressions there, and here.
 """
 
 import collections
+import contextlib
 import operator
 import re
 from collections.abc import Callable, Sequence
 
 from rlvr_jax.verifiers.instructions import counting, detection
 
+_POSSESSIVE = re.compile(r"(?<!\\)[+*?]\+")
 RELATIONS: dict[str, Callable[[int, int], bool]] = {
     "less than": operator.lt,
     "at least": operator.ge,
@@ -94,12 +96,14 @@ def response_language(response: str, *, language: str) -> bool:
 def pattern(word: str, whole: bool = False) -> re.Pattern:
     """A word to look for; one that is no regular expression is taken literally.
 
+    So is "C++", which newer versions of Python read as a possessive "C+".
+
     Example:
-      >>> bool(pattern("C++").search("Use c++ here"))
-      True
+      >>> bool(pattern("C++").search("Use c++")), bool(pattern("C++").search("cc"))
+      (True, False)
     """
     edge = r"\b" if whole else ""
-    try:
-        return re.compile(f"{edge}{word}{edge}", re.IGNORECASE)
-    except re.error:
-        return re.compile(f"{edge}{re.escape(word)}{edge}", re.IGNORECASE)
+    if not _POSSESSIVE.search(word):
+        with contextlib.suppress(re.error):
+            return re.compile(f"{edge}{word}{edge}", re.IGNORECASE)
+    return re.compile(f"{edge}{re.escape(word)}{edge}", re.IGNORECASE)

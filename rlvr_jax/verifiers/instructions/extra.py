@@ -10,7 +10,7 @@ import unicodedata
 from rlvr_jax.verifiers.instructions.content import RELATIONS
 
 _BULLET = re.compile(r"(?:[-*+•◦▪‣●–·]|\(?\d{1,3}[.)])\s+(?=\S)")  # noqa: RUF001
-_FENCED = re.compile(r"^(`{3,}|~{3,})[^\n]*\n.*?(?:^\1|\Z)", re.MULTILINE | re.DOTALL)
+_FENCE = re.compile(r"\s*(?:```|~~~)")
 
 
 def bullets(response: str, *, num_bullets: int, relation: str = "exactly") -> bool:
@@ -18,8 +18,12 @@ def bullets(response: str, *, num_bullets: int, relation: str = "exactly") -> bo
 
     Rules (`---`), **bold** lines and code blocks hold no items.
     """
-    lines = _FENCED.sub("", response).split("\n")
-    count = sum(_BULLET.match(line.strip()) is not None for line in lines)
+    count = 0
+    in_code = False
+    for line in response.split("\n"):
+        if _FENCE.match(line):
+            in_code = not in_code
+        count += not in_code and _BULLET.match(line.strip()) is not None
     return RELATIONS[relation](count, num_bullets)
 
 

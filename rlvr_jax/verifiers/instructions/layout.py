@@ -79,10 +79,7 @@ def title(response: str) -> bool:
     """A <<title>> within one line, with something inside."""
     for line in response.split("\n"):
         start, end = line.find("<<"), line.rfind(">>")
-        if (
-            0 <= start < end - 2
-            and line[start : end + 2].lstrip("<").rstrip(">").strip()
-        ):
+        if 0 <= start < end and line[start : end + 2].lstrip("<").rstrip(">").strip():
             return True
     return False
 
