@@ -26,6 +26,7 @@ setuptools.setup(
         "jinja2>=3.1",
         "matplotlib>=3.8",
         "ml_collections>=1.1",
+        "langdetect>=1.0.9",
         "mpmath>=1.3",
         "numpy>=2.0",
         "optax>=0.2.6",

@@ -28,7 +28,8 @@ class ModelConfig:
     """Of parameters and activations: "float32" or "bfloat16". Log-probs are float32."""
     remat: str = "layer"
     """Activations recomputed in the backward pass: "layer" (all but layer inputs),
-    "none" (keep everything: faster, several times the memory)."""
+    "dots" (all but the products with weights: no product is computed twice), "none"
+    (keep everything: several times the memory)."""
 
 
 @dataclasses.dataclass
@@ -105,7 +106,8 @@ class RewardConfig:
     more than form, length and language."""
     format: str = ""
     """A pattern the completion must match to be paid `format_weight`: a registered
-    format ("think", "boxed", "answer_tag") or "" for none."""
+    format ("think", "boxed", "answer_tag", "think_boxed", "think_answer") or "" for
+    none."""
     format_weight: float = 0.0
     execution: str = "pool"
     """"pool" (killable processes between two jitted programs) or "callback" (the same

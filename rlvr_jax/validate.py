@@ -11,7 +11,7 @@ from rlvr_jax.core.presets import PRESETS
 
 CHOICES: dict[str, tuple[str, ...]] = {
     "model.dtype": ("float32", "bfloat16"),
-    "model.remat": ("layer", "none"),
+    "model.remat": ("layer", "dots", "none"),
     "data.template": ("chat", "raw"),
     "data.too_long": ("drop", "error"),
     "reward.execution": ("pool", "callback"),

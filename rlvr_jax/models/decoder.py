@@ -58,6 +58,13 @@ class CompletionCache:
         return CompletionCache(put(self.keys, keys), put(self.values, values))
 
 
+REMAT_POLICIES = {
+    "layer": None,
+    "dots": jax.checkpoint_policies.dots_with_no_batch_dims_saveable,
+}
+"""What the backward pass finds kept beside the input of each layer."""
+
+
 class Decoder(nnx.Module):
     """Parameters, and the three ways to run them: `prefill`, `extend`, `decode`."""
 
@@ -66,7 +73,7 @@ class Decoder(nnx.Module):
     ):
         """Draws parameters: normal, std 1/sqrt(inputs); norms 1, biases 0."""
         self.architecture = architecture
-        self.remat = True
+        self.remat = "layer"
         shapes = parameter_shapes(architecture)
 
         def draw(name: str, shape: tuple[int, ...]) -> nnx.Param:
@@ -243,7 +250,9 @@ class Decoder(nnx.Module):
 
     def _scan(self, layer, hidden, *per_layer):
         """Scans `layer` over the stacked weights, recomputing inside when training."""
-        body = jax.checkpoint(layer) if self.remat else layer
+        body = layer
+        if self.remat != "none":
+            body = jax.checkpoint(layer, policy=REMAT_POLICIES[self.remat])
         weights = self._stacked()
         inputs = (weights, *per_layer) if per_layer else weights
         return jax.lax.scan(body, hidden, inputs)

@@ -71,12 +71,12 @@ def make_decoder(
         }
         path = pathlib.Path(config.model.path).expanduser()
         decoder = load_decoder(path, dtype=jnp.float32, shardings=shardings)
-        decoder.remat = config.model.remat == "layer"
+        decoder.remat = config.model.remat
         return nnx.split(decoder)
 
     def new():
         decoder = Decoder(architecture, rngs=nnx.Rngs(config.seed))
-        decoder.remat = config.model.remat == "layer"
+        decoder.remat = config.model.remat
         return decoder
 
     graphdef, shapes = nnx.split(nnx.eval_shape(new))

@@ -75,7 +75,9 @@ def answer_segment(completion: str) -> str:
       >>> answer_segment("<think>it is 4, but wait")
       ''
     """
-    after = completion.rpartition("</think>")[2]
+    _, close, after = completion.rpartition("</think>")
+    if close:
+        after = after.lstrip("\n")  # the blank lines belong to the block
     return after.partition("<think>")[0]
 
 
