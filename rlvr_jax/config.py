@@ -394,6 +394,9 @@ class EvaluationConfig:
     """n of the unbiased pass@k, k = 1..n."""
     temperature: float = 1.0
     top_p: float = 1.0
+    strict_verifier: str = ""
+    """A stricter verifier beside the problems' own, on the same completions; rewards
+    never see it. "" for none."""
 
 
 @dataclasses.dataclass
