@@ -19,6 +19,7 @@ from rlvr_jax.train.objective import (
     objective_sums,
 )
 from rlvr_jax.types import Rollouts
+from tests import bigram, tiny
 
 P, G, T = 3, 4, 6
 B = P * G
@@ -255,3 +256,22 @@ def test_imitation_of_vapo_is_a_mean_over_tokens_of_correct_completions():
     np.testing.assert_allclose(
         (np.asarray(weights) * losses).sum() / 17, chosen.mean(), rtol=1e-5
     )
+
+
+@pytest.mark.parametrize(
+    ("names", "copies"),
+    [
+        (("dapo", "magistral", "olmo3", "cispo", "gspo", "sao"), 1),
+        (("grpo", "ppo", "rloo", "reinforce_pp"), 2),
+    ],
+)
+def test_without_kl_no_reference_is_kept(names, copies):
+    """KL-11: the recipes with beta 0 hold one network's parameters, the others two: a
+    frozen copy at 2 bytes per parameter less (`core/memory.py`)."""
+    graphdef, parameters = bigram.policy()
+    size = sum(leaf.size for leaf in jax.tree.leaves(parameters))
+    for name in names:
+        objective = Objective(name=name, **PRESETS[name])
+        state = tiny.state(parameters, tiny.plan(graphdef, objective))
+        held = (state.parameters, state.reference)
+        assert sum(leaf.size for leaf in jax.tree.leaves(held)) == copies * size, name
