@@ -396,6 +396,9 @@ class EvaluationConfig:
     """n of the unbiased pass@k, k = 1..n."""
     temperature: float = 1.0
     top_p: float = 1.0
+    strict_verifier: str = ""
+    """A stricter verifier beside the problems' own, on the same completions; rewards
+    never see it. "" for none."""
 
 
 @dataclasses.dataclass
@@ -457,6 +460,31 @@ class Config:
 def to_dict(config: Config) -> dict[str, Any]:
     """The settings as nested dictionaries of JSON values (tuples become lists)."""
     return json.loads(json.dumps(dataclasses.asdict(config)))
+
+
+def from_dict(saved: dict[str, Any]) -> Config:
+    """Settings that `save` wrote; those that the file does not name have the default.
+
+    Raises:
+      ValueError: it names a setting that does not exist (any more).
+    """
+    return _filled(Config, saved, "")
+
+
+def _filled(kind: type, saved: dict[str, Any], prefix: str) -> Any:
+    known = {field.name: field for field in dataclasses.fields(kind)}
+    values = {}
+    for name, value in saved.items():
+        if name not in known:
+            raise ValueError(
+                f"config: the settings hold {prefix}{name}, which is none; they are of "
+                "another version of the project"
+            )
+        default = getattr(kind(), name)
+        if dataclasses.is_dataclass(default):
+            value = _filled(type(default), value, f"{prefix}{name}.")
+        values[name] = tuple(value) if isinstance(default, tuple) else value
+    return kind(**values)
 
 
 def save(config: Config, path: pathlib.Path) -> None:

@@ -120,7 +120,6 @@ PRESETS: dict[str, dict[str, Any]] = {
         "advantage": "opo",
         "scale_rewards": "none",
         "surrogate": "reinforce",
-        "loss_aggregation": "token_mean",
         "overlong_filter": False,
     },
     # GPG, https://arxiv.org/abs/2504.02546
@@ -128,7 +127,6 @@ PRESETS: dict[str, dict[str, Any]] = {
         "advantage": "gpg",
         "scale_rewards": "none",
         "surrogate": "reinforce",
-        "loss_aggregation": "token_mean",
         "overlong_filter": False,
     },
     # Pass@k training, https://arxiv.org/abs/2508.10751

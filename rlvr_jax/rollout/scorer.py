@@ -29,7 +29,8 @@ def reward_verifiers(config: Config, problems: Iterable[Problem]) -> list[str]:
     names = {problem.verifier for problem in problems}
     names.update(verifiers_of(parts_of(config.reward)))
     names.add(needed_verifier(config.noise))
-    judges = (names | {config.audit.verifier}) & set(NAMES)
+    watching = {config.audit.verifier, config.evaluation.strict_verifier}
+    judges = (names | watching) & set(NAMES)
     if judges and not (config.judge.url or config.judge.path):
         raise ValueError(
             f"verifier {min(judges)!r} is a language model: set judge.url and "

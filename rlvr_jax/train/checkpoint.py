@@ -6,6 +6,7 @@ from typing import Any
 
 import jax
 import orbax.checkpoint as ocp
+from flax import nnx
 
 from rlvr_jax.train.state import TrainState
 
@@ -75,10 +76,49 @@ class Checkpoints:
         leaves = [restored["state"][name] for name in wanted]
         return jax.tree.unflatten(jax.tree.structure(like), leaves), restored["extra"]
 
-    def _check_shapes(self, step: int, wanted: dict[str, tuple[int, ...]]) -> None:
+    def restore_parameters(self, like: nnx.State) -> tuple[nnx.State, int]:
+        """The newest policy alone, without optimizer or reference, and its step.
+
+        Raises:
+          ValueError: there is none, or it holds other arrays than `like`.
+        """
+        step = self.latest
+        if step is None:
+            raise ValueError(
+                f"checkpoint: none to restore under {self._manager.directory}."
+            )
+        leaves = jax.tree_util.tree_leaves_with_path(like)
+        wanted = {
+            f".parameters{jax.tree_util.keystr(path)}": jax.ShapeDtypeStruct(
+                leaf.shape, leaf.dtype, sharding=leaf.sharding
+            )
+            for path, leaf in leaves
+        }
+        self._check_shapes(
+            step, {name: leaf.shape for name, leaf in wanted.items()}, ".parameters"
+        )
+        with ocp.Checkpointer(ocp.PyTreeCheckpointHandler()) as checkpointer:
+            restored = checkpointer.restore(
+                self._manager.directory / str(step) / "state",
+                args=ocp.args.PyTreeRestore(
+                    wanted,
+                    restore_args=ocp.checkpoint_utils.construct_restore_args(wanted),
+                    partial_restore=True,
+                ),
+            )
+        found = [restored[name] for name in wanted]
+        return jax.tree.unflatten(jax.tree.structure(like), found), step
+
+    def _check_shapes(
+        self, step: int, wanted: dict[str, tuple[int, ...]], part: str = ""
+    ) -> None:
         # Before reading: orbax would leave half of its reads behind.
         metadata = self._manager.item_metadata(step)["state"]
-        saved = {name: tuple(leaf.shape) for name, leaf in metadata.items()}
+        saved = {
+            name: tuple(leaf.shape)
+            for name, leaf in metadata.items()
+            if name.startswith(part)
+        }
         differ = [
             f"{name}: {saved.get(name, 'not')} there, {wanted.get(name, 'not')} here"
             for name in sorted(saved.keys() | wanted.keys())

@@ -1,16 +1,21 @@
 """Held-out problems: sample n completions each, verify, estimate pass@k."""
 
 import dataclasses
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from flax import nnx
 
-from rlvr_jax.core.passk import mean_interval, pass_at_k
+from rlvr_jax.core.passk import mean_intervals, pass_curve
 from rlvr_jax.data.prompts import EncodedPrompts
+from rlvr_jax.data.rows import Problem
 from rlvr_jax.mesh.mesh import fetch
 from rlvr_jax.rollout.sampler import Sampling, row_keys, sample
 from rlvr_jax.rollout.scoring import Scorer
+from rlvr_jax.rollout.scoring import Scores as Scored
 from rlvr_jax.train.batches import PromptBatches
+from rlvr_jax.types import Rollouts
 
 EVALUATION_STREAM = 2**31 - 1
 """Stands for the step in sampling keys: each evaluation draws the same numbers, so that
@@ -18,6 +23,22 @@ scores before and after differ by the policy alone."""
 
 Scores = dict[str, tuple[float, float, float]]
 """Metric -> (mean, low, high), a 95 % interval over problems."""
+
+
+class Batch(NamedTuple):
+    """Completions of some problems; rows that only fill it up come last."""
+
+    rows: np.ndarray
+    """Places of all its problems."""
+    used: int
+    """How many of them count."""
+    rollouts: Rollouts
+    tokens: np.ndarray
+    lengths: np.ndarray
+    ended: np.ndarray
+    scores: Scored
+    strict: Scored | None
+    """By `Evaluation.strict`."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,13 +51,39 @@ class Evaluation:
     scorer: Scorer
     sampling: Sampling
     seed: int
+    strict: Scorer | None = None
+    """A second verifier on the same completions, which no reward sees."""
 
     def __call__(self, parameters: nnx.State) -> tuple[Scores, dict[str, float]]:
         """pass@k with intervals for k = 1, 2, 4, ..., n; and plain metrics."""
         count, n = len(self.prompts.problems), self.sampling.num_generations
-        correct = np.zeros(count, np.int64)
-        ended = np.zeros(count)
-        lengths = np.zeros(count)
+        correct, strict = np.zeros((count, n)), np.zeros((count, n))
+        ended, lengths = np.zeros(count), np.zeros(count)
+        for batch in self.sampled(parameters):
+            used = slice(0, batch.used)
+            rows = batch.rows[used]
+            correct[rows] = batch.scores.correct[used]
+            lengths[rows] = batch.lengths.mean(axis=1)[used]
+            ended[rows] = batch.ended.mean(axis=1)[used]
+            if batch.strict is not None:
+                strict[rows] = batch.strict.correct[used]
+        found = _pass_at_k(correct)
+        metrics = {
+            "evaluation/truncated_share": 1 - float(ended.mean()),
+            "evaluation/length_mean": float(lengths.mean()),
+        }
+        if self.strict is not None:
+            found |= {f"strict_{k}": v for k, v in _pass_at_k(strict).items()}
+            metrics["evaluation/strict_gap"] = float(correct.mean() - strict.mean())
+            if correct.any():
+                metrics["evaluation/strict_rejects"] = float(
+                    1 - strict[correct > 0].mean()
+                )
+        return found, metrics
+
+    def sampled(self, parameters: nnx.State) -> Iterator[Batch]:
+        """Samples and verifies all problems, a batch at a time."""
+        count, n = len(self.prompts.problems), self.sampling.num_generations
         size = self.batches.size
         for start in range(0, count, size):
             # The last batch is filled up with prompts that are then not counted.
@@ -57,20 +104,25 @@ class Evaluation:
                     rollouts.ended,
                 )
             )
-            scores = self.scorer(rows, *host)
-            used = slice(0, min(size, count - start))
-            correct[rows[used]] = scores.correct.sum(axis=1)[used]
-            lengths[rows[used]] = host[1].mean(axis=1)[used]
-            ended[rows[used]] = host[2].mean(axis=1)[used]
-        ks = sorted({2**i for i in range(n.bit_length()) if 2**i <= n} | {n})
-        found = {
-            f"pass@{k}": mean_interval(pass_at_k(np.full(count, n), correct, k))
-            for k in ks
-        }
-        return found, {
-            "evaluation/truncated_share": 1 - float(ended.mean()),
-            "evaluation/length_mean": float(lengths.mean()),
-        }
+            yield Batch(
+                rows,
+                min(size, count - start),
+                rollouts,
+                *host,
+                scores=self.scorer(rows, *host),
+                strict=None if self.strict is None else self.strict(rows, *host),
+            )
+
+
+def strict_scorer(
+    scorer: Scorer, problems: Sequence[Problem], verifier: str
+) -> Scorer | None:
+    """`scorer` with another verifier for all problems; None for ""."""
+    if not verifier:
+        return None
+    return scorer.for_evaluation(
+        [dataclasses.replace(problem, verifier=verifier) for problem in problems]
+    )
 
 
 def as_metrics(scores: Scores) -> dict[str, float]:
@@ -83,3 +135,15 @@ def as_metrics(scores: Scores) -> dict[str, float]:
             f"evaluation/{name}_high": high,
         }
     return flat
+
+
+def _pass_at_k(correct: np.ndarray) -> Scores:
+    """Of verdicts [N, n], for the powers of two up to n, and n itself."""
+    n = correct.shape[1]
+    ks = sorted({2**i for i in range(n.bit_length()) if 2**i <= n} | {n})
+    curve = pass_curve(n, correct.sum(axis=1))[:, [k - 1 for k in ks]]
+    found = mean_intervals(curve)
+    return {
+        f"pass@{k}": (float(mean), float(low), float(high))
+        for k, (mean, low, high) in zip(ks, found, strict=True)
+    }

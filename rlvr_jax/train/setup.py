@@ -28,7 +28,7 @@ from rlvr_jax.rollout.scorer import (
 )
 from rlvr_jax.rollout.scoring import Scorer
 from rlvr_jax.train.batches import PromptBatches, slots_for
-from rlvr_jax.train.evaluation import Evaluation
+from rlvr_jax.train.evaluation import Evaluation, strict_scorer
 from rlvr_jax.train.forward import micro_batch_shape
 from rlvr_jax.train.optimizer import make_critic_optimizer, make_optimizer
 from rlvr_jax.train.policy import architecture_of, make_decoder
@@ -196,8 +196,8 @@ def _check_verifiers(config, pool, train, held_out) -> dict[str, str]:
     problems = [*train.problems, *(held_out.problems if held_out else [])]
     reads = pool.check(reward_verifiers(config, problems))
     check_what_is_read(config, reads)
-    if config.audit.verifier not in ("", *JUDGES):
-        pool.check([config.audit.verifier])
+    watching = {config.audit.verifier, config.evaluation.strict_verifier}
+    pool.check(sorted(watching - {"", *JUDGES}))
     wanted = config.reward.check_references
     # A judge has no opinion on a reference alone, and every call costs.
     problems = [problem for problem in problems if problem.verifier not in JUDGES]
@@ -237,6 +237,7 @@ def _evaluation(config, held_out, graphdef, batches, sampling, scorer) -> Evalua
         scorer=scorer.for_evaluation(held_out.problems),
         sampling=sampling,
         seed=config.seed,
+        strict=strict_scorer(scorer, held_out.problems, settings.strict_verifier),
     )
 
 

@@ -46,8 +46,13 @@ class Stubs:
         solved = np.arange(N) < counts[:, None]
         return types.SimpleNamespace(correct=solved.astype(np.float32))
 
+    def strict(self, indices, tokens, lengths, ended):
+        """Accepts one completion less of each problem."""
+        solved = np.arange(N) < CORRECT[indices][:, None] - 1
+        return types.SimpleNamespace(correct=solved.astype(np.float32))
 
-def evaluate(monkeypatch, seed=0):
+
+def evaluate(monkeypatch, seed=0, strict=False):
     stubs = Stubs()
     monkeypatch.setattr(module, "sample", stubs.sample)
     # Stubs in place of what the fields' types name.
@@ -62,6 +67,7 @@ def evaluate(monkeypatch, seed=0):
         "scorer": stubs.score,
         "sampling": Sampling(N, 3, (1,)),
         "seed": seed,
+        "strict": stubs.strict if strict else None,
     }
     for name, value in fields.items():
         object.__setattr__(evaluation, name, value)
@@ -74,7 +80,8 @@ def test_pass_at_k_counts_every_problem_once(monkeypatch):
     assert stubs.rows == [[0, 1], [2, 3], [4, 0]]
     assert list(scores) == ["pass@1", "pass@2", "pass@4", "pass@6"]
     for k in (1, 2, 4, 6):
-        assert scores[f"pass@{k}"] == mean_interval(pass_at_k(N, CORRECT, k))
+        expected = mean_interval(pass_at_k(N, CORRECT, k))
+        assert scores[f"pass@{k}"] == pytest.approx(expected, abs=1e-12)
     # By hand: (0 + 1 + 3 + 6 + 2) / 30, and 4 of 5 problems solved at least once.
     assert scores["pass@1"][0] == pytest.approx(0.4)
     assert scores["pass@6"][0] == pytest.approx(0.8)
@@ -100,6 +107,17 @@ def test_every_evaluation_draws_the_same_numbers(monkeypatch):
         assert (a != c).any()
     expected = module.row_keys(0, EVALUATION_STREAM, jnp.array([2, 3]), N)
     np.testing.assert_array_equal(data(one)[1], jax.random.key_data(expected))
+
+
+def test_a_stricter_verifier_side_by_side(monkeypatch):
+    """Of 12 accepted completions of 30 it rejects one for each of 4 solved problems."""
+    (scores, metrics), _ = evaluate(monkeypatch, strict=True)
+    (plain, _), _ = evaluate(monkeypatch)
+    assert {name: scores[name] for name in plain} == plain
+    assert scores["strict_pass@1"][0] == pytest.approx(8 / 30)
+    assert scores["strict_pass@6"][0] == pytest.approx(3 / 5)
+    assert metrics["evaluation/strict_gap"] == pytest.approx(4 / 30)
+    assert metrics["evaluation/strict_rejects"] == pytest.approx(4 / 12)
 
 
 def test_scores_as_flat_metrics():

@@ -1,0 +1,127 @@
+"""The command itself: recorded counts, a run's checkpoint, its exported model."""
+
+import dataclasses
+import json
+import pathlib
+
+import jax
+import numpy as np
+import pytest
+from flax import nnx
+
+from launch import evaluate
+from rlvr_jax import config as config_lib
+from rlvr_jax.analysis.counts import ProblemCounts, read_counts, write_counts
+from rlvr_jax.data.tokenizer import load_tokenizer
+from rlvr_jax.mesh.mesh import make_mesh
+from rlvr_jax.models.weights import save_decoder
+from rlvr_jax.train.checkpoint import Checkpoints
+from rlvr_jax.train.loading import load_model, problems_of, settings_of
+from rlvr_jax.train.policy import architecture_of, make_decoder, new_state
+from tests import tiny
+from tests.end_to_end import tiny_recipe
+
+DATA = pathlib.Path(__file__).parents[1] / "data" / "passk"
+PUBLISHED = [str(DATA / f"deepscaler32k_{name}.jsonl.gz") for name in ("base", "rl")]
+
+
+def test_published_counts_as_json(capsys):
+    """PK-22: the interval [11, 61] from the command line, no model needed."""
+    evaluate.main(["--counts", *PUBLISHED, "--json"])
+    result = json.loads(capsys.readouterr().out)
+    assert result["comparison"]["first_loss"] == [11, 61]
+    assert result["comparison"]["critical"] == pytest.approx(2.5566, abs=1e-4)
+    assert len(result["models"][0]["pass@k"]) == 128
+
+
+def test_published_counts_for_reading(capsys):
+    """PK-22, PK-25."""
+    evaluate.main(["--counts", *PUBLISHED])
+    printed = capsys.readouterr().out
+    assert "the curves cross: the first loss is at k in [11, 61]" in printed
+    assert "finding: sharpening + coverage loss" in printed
+    assert "gained 12, lost 33" in printed
+
+
+@pytest.mark.parametrize("arguments", [[], ["--counts", "a", "b", "c"]])
+def test_one_or_two_models(arguments, capsys):
+    with pytest.raises(SystemExit) as stopped:
+        evaluate.main(arguments)
+    assert stopped.value.code == 2
+    assert "models" in capsys.readouterr().err
+
+
+def test_faults_are_said_in_a_line(tmp_path):
+    with pytest.raises(SystemExit, match=r"launch\.evaluate: there is no model or run"):
+        evaluate.main(["--checkpoint", str(tmp_path / "none")])
+    with pytest.raises(SystemExit, match="neither a run folder nor a model"):
+        evaluate.main(["--checkpoint", str(tmp_path)])
+    write_counts(tmp_path / "a.jsonl", [ProblemCounts("a", 2, 1)])
+    write_counts(tmp_path / "b.jsonl", [ProblemCounts("b", 2, 1)])
+    with pytest.raises(SystemExit, match="different problems"):
+        evaluate.main(
+            ["--counts", str(tmp_path / "a.jsonl"), str(tmp_path / "b.jsonl")]
+        )
+
+
+@pytest.fixture(scope="module")
+def run_folder(tmp_path_factory):
+    """A run as it stands after a checkpoint: settings, state, exported model."""
+    folder = tmp_path_factory.mktemp("run")
+    config = tiny_recipe.get_config()
+    config.run_dir = str(folder)
+    config_lib.save(config, folder / "config.json")
+    tokenizer = load_tokenizer("")
+    mesh = make_mesh((1, 1, 1), jax.devices()[:1])
+    graphdef, parameters = make_decoder(
+        config, architecture_of(config.model, tokenizer.vocab_size), mesh
+    )
+    plan = tiny.plan(graphdef)
+    checkpoints = Checkpoints(folder / "checkpoints", 1)
+    checkpoints.save(new_state(parameters, plan), 3, {"before": None})
+    checkpoints.close()
+    tokenizer.save(folder / "model")
+    save_decoder(nnx.merge(graphdef, parameters), folder / "model", source=None)
+    return folder, parameters
+
+
+def test_a_checkpoint_brings_its_settings(run_folder):
+    """Parameters bit for bit; the run's own held-out problems, or those asked for."""
+    folder, parameters = run_folder
+    config = settings_of(folder, {"evaluation.num_generations": 7})
+    expected = tiny_recipe.get_config()
+    expected.run_dir, expected.evaluation.num_generations = str(folder), 7
+    assert config == expected
+    model = load_model(config, folder, make_mesh((1, 1, 1), jax.devices()[:1]))
+    assert model.origin == f"{folder}, step 3"
+    assert tiny.largest_difference(model.parameters, parameters) == 0
+    held_out = problems_of(config, "")
+    assert {p.question for p in problems_of(config, "task:arithmetic")} == {
+        p.question for p in held_out
+    }
+
+
+def test_a_checkpoint_and_its_export_count_the_same(run_folder, tmp_path, capsys):
+    """The same parameters, prompts and keys draw the same completions, and a comparison
+    of the two finds nothing (PK-24). Under itself as the base a completion has the
+    log-probs that it was sampled with (PK-10): the two programs sum in another order,
+    which float32 feels in the sixth digit."""
+    folder, _ = run_folder
+    one, two = str(tmp_path / "one.jsonl"), str(tmp_path / "two.jsonl")
+    shared = ["--n", "3", "--texts", "--json", "--checkpoint"]
+    evaluate.main([*shared, str(folder), "--output", one, "--base", str(folder)])
+    evaluate.main([*shared, str(folder / "model"), "--output", two, "--counts", one])
+    result = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert result["comparison"]["finding"] == "no difference established"
+    assert [score["problems"] for score in result["models"]] == [4, 4]
+    assert len(result["models"][1]["pass@k"]) == 3
+    for left, right in zip(read_counts(one), read_counts(two), strict=True):
+        assert dataclasses.replace(left, base_logprobs=()) == right
+        assert len(left.completions) == len(left.tokens) == left.n == 3
+        np.testing.assert_allclose(left.base_logprobs, left.logprobs, atol=1e-5)
+
+
+def test_settings_of_another_version_are_refused(tmp_path):
+    (tmp_path / "config.json").write_text('{"run_dir": "a", "objective": {"old": 1}}')
+    with pytest.raises(ValueError, match=r"objective\.old"):
+        settings_of(tmp_path, {})
