@@ -3,6 +3,7 @@
 python -m launch.report runs/quickstart
 python -m launch.report runs/seed0 runs/seed1 --output=seeds.html
 python -m launch.report runs/* --json        one line per run, for other tools
+python -m launch.report --plateau runs/a     why it may have stopped learning
 """
 
 import argparse
@@ -10,7 +11,11 @@ import json
 import sys
 from collections.abc import Sequence
 
-from rlvr_jax.analysis import report
+import rich.box
+import rich.console
+import rich.table
+
+from rlvr_jax.analysis import plateau, report
 from rlvr_jax.analysis.runs import load_run
 
 
@@ -36,7 +41,15 @@ def main(argv: Sequence[str] | None = None) -> None:
         action="store_true",
         help="print one JSON line per run; the page's place goes to stderr",
     )
+    parser.add_argument(
+        "--plateau",
+        action="store_true",
+        help="walk the eight-point checklist, in order, and say what to mend first",
+    )
     arguments = parser.parse_args(argv)
+    if arguments.plateau:
+        _plateau(arguments)
+        return
     try:
         path = report.write_report(arguments.run_dir, arguments.output)
         rows = [report.summary_row(load_run(folder)) for folder in arguments.run_dir]
@@ -46,6 +59,36 @@ def main(argv: Sequence[str] | None = None) -> None:
         for row in rows:
             print(json.dumps(row, allow_nan=False))
     print(f"report: {path}", file=sys.stderr if arguments.json else sys.stdout)
+
+
+def _plateau(arguments: argparse.Namespace) -> None:
+    """Prints the checklist of each run, or its findings as a JSON line."""
+    console = rich.console.Console()
+    for folder in arguments.run_dir:
+        try:
+            run = load_run(folder)
+        except (OSError, ValueError) as error:
+            sys.exit(f"launch.report: {error}")
+        findings = plateau.checklist(run)
+        first, flat = plateau.first_abnormal(findings), plateau.reward_is_flat(run)
+        if arguments.json:
+            row = {"run": run.name, "reward_is_flat": flat}
+            row["first"] = first.point if first else None
+            row["findings"] = [one._asdict() for one in findings]
+            print(json.dumps(row))
+            continue
+        words = {True: "flat", False: "still moving", None: "too short to say"}
+        table = rich.table.Table("", "what", "state", "seen", box=rich.box.SIMPLE_HEAD)
+        for one in findings:
+            table.add_row(str(one.point), one.name, one.state, one.seen)
+        console.print(f"{run.name}: reward {words[flat]} over the second half")
+        console.print(table)
+        said = (
+            f"mend first: {first.point}. {first.name}: {first.advice}"
+            if first
+            else "nothing abnormal in what this run logs"
+        )
+        console.print(said, highlight=False, soft_wrap=True)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from rlvr_jax.analysis import charts, evaluations, gallery, overview, page
+from rlvr_jax.analysis import charts, checks, evaluations, gallery, overview, page
 from rlvr_jax.analysis.runs import Run, load_run
 
 
@@ -93,7 +93,8 @@ def _body(runs: Sequence[Run]) -> list[str]:
         if len(runs) > 1:
             name = f'<h1 class="next">{page.escaped(run.name)}</h1>'
             parts.append(name + overview.facts(run))
-        parts += [gallery.gallery(run.completions), overview.settings_table(run)]
+        parts += [checks.section(run), gallery.gallery(run.completions)]
+        parts.append(overview.settings_table(run))
     return [part for part in parts if part]
 
 
