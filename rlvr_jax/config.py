@@ -65,8 +65,61 @@ class DataConfig:
     """A longer prompt is left out or an error before step 0, by `too_long`."""
     too_long: str = "drop"
     """"drop" (and report how many) or "error"."""
+    mix: str = "{}"
+    """How much of a step each domain makes up, as JSON: '{"gsm8k": 3, "countdown": 1}'.
+    "{}" takes problems as they come: a domain counts by its size."""
+    decontaminate: str = ""
+    """Sources, as of `train`: training questions that come close to one of theirs are
+    left out (rlvr_jax/data/decontamination.py)."""
+    decontaminate_words: int = 13
+    """Length of the runs of words that are looked for; a shorter question must be
+    equal, but for case, spaces and signs."""
+    decontaminate_share: float = 0.8
+    """Share of a question's runs, found in one training question, that is too close."""
     shuffle: bool = True
     """Order is a function of (seed, epoch); False keeps the file's order."""
+
+
+@dataclasses.dataclass
+class CurriculumConfig:
+    """Which prompts a step learns from, by their outcomes now, before, and by plan."""
+
+    filter: str = "none"
+    """Groups all of one outcome teach nothing. "none" keeps them, "mask" takes them out
+    of the loss, "dynamic" (DAPO) samples whole further batches until the step is full
+    of others, "active" (Olmo 3) only about as many more prompts as are missing."""
+    judged_on: str = "correct"
+    """What has to differ within a group: "correct" (the verdicts, whatever they pay) or
+    "reward" (what the verifiers pay: for partial scores)."""
+    max_generation_batches: int = 10
+    """Bound of "dynamic" and "active" per step, in batches of prompts_per_step."""
+    when_short: str = "mask"
+    """At the bound: "mask" (groups outside the loss fill the step up) or "error"."""
+    draw: str = "order"
+    """"order" (each problem once per epoch) or "priority" (Kimi k1.5: with a chance
+    proportional to 1 - pass rate)."""
+    drop_pass_rate: float = 0.0
+    """Problems that reach this pass rate are not drawn again (ScaleRL's
+    No-Positive-Resampling: 0.9); 0: off."""
+    min_pass_rate: float = 0.0
+    """Problems outside of [min, max] are not drawn; those not yet tried are."""
+    max_pass_rate: float = 1.0
+    revisit_after_steps: int = 0
+    """So long after its last group a problem outside of the window is tried again, as
+    the policy has changed; 0: never."""
+    pass_rate_of: str = "latest"
+    """The pass rate is that of the "latest" group or of "all" completions so far."""
+    prior_count: float = 0.0
+    """Completions that a prior counts for: the pass rate is the mean of a Beta
+    posterior (2: uniform prior); 0: the plain share."""
+    pass_rate_field: str = ""
+    """Field of the rows with a pass rate known beforehand; the prior's mean, which is
+    0.5 without one."""
+    stages: str = "[]"
+    """One after the other, as JSON: '[{"until": 100, "keep": {"level": [1, 2]},
+    "max_completion_tokens": 512}, {"mix": {"math": 1, "code": 1}}]'. "until" is a step;
+    the last stage has none. "keep" as data.keep; "mix" as data.mix, and only its
+    domains are drawn."""
 
 
 @dataclasses.dataclass
@@ -441,6 +494,7 @@ class Config:
     steps: int = 100
     model: ModelConfig = dataclasses.field(default_factory=ModelConfig)
     data: DataConfig = dataclasses.field(default_factory=DataConfig)
+    curriculum: CurriculumConfig = dataclasses.field(default_factory=CurriculumConfig)
     rollout: RolloutConfig = dataclasses.field(default_factory=RolloutConfig)
     reward: RewardConfig = dataclasses.field(default_factory=RewardConfig)
     noise: NoiseConfig = dataclasses.field(default_factory=NoiseConfig)

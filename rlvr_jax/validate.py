@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from rlvr_jax import objective_rules
-from rlvr_jax.config import Config, Objective
+from rlvr_jax.config import Config, CurriculumConfig, Objective
 from rlvr_jax.core.presets import PRESETS
 
 CHOICES: dict[str, tuple[str, ...]] = {
@@ -14,6 +14,11 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "model.remat": ("layer", "dots", "none"),
     "data.template": ("chat", "raw"),
     "data.too_long": ("drop", "error"),
+    "curriculum.filter": ("none", "mask", "dynamic", "active"),
+    "curriculum.judged_on": ("correct", "reward"),
+    "curriculum.when_short": ("mask", "error"),
+    "curriculum.draw": ("order", "priority"),
+    "curriculum.pass_rate_of": ("latest", "all"),
     "reward.execution": ("pool", "callback"),
     "noise.pays": ("verdict", "random", "format", "majority", "incorrect"),
     "objective.advantage": tuple(objective_rules.SCALES),
@@ -45,6 +50,10 @@ AT_LEAST: dict[str, float] = {
     "model.num_kv_heads": 1,
     "data.few_shot": 0,
     "data.max_prompt_tokens": 1,
+    "data.decontaminate_words": 1,
+    "curriculum.max_generation_batches": 1,
+    "curriculum.revisit_after_steps": 0,
+    "curriculum.prior_count": 0,
     "rollout.num_generations": 1,
     "rollout.max_completion_tokens": 1,
     "rollout.top_k": 0,
@@ -130,6 +139,10 @@ _SERVED_JUDGE = (
     "price_completion",
 )
 _SHARES = (
+    "data.decontaminate_share",
+    "curriculum.drop_pass_rate",
+    "curriculum.min_pass_rate",
+    "curriculum.max_pass_rate",
     "reward.max_failure_rate",
     "reward.min_score",
     "noise.random_rate",
@@ -184,6 +197,17 @@ def _ranges(config: Config) -> Iterator[str]:
     for name in _SHARES:
         if not 0 <= setting(config, name) <= 1:
             yield f"{name} is a share, in [0, 1]."
+    low, high = config.curriculum.min_pass_rate, config.curriculum.max_pass_rate
+    if low > high:
+        yield (
+            f"curriculum.min_pass_rate={low} must not exceed "
+            f"curriculum.max_pass_rate={high}."
+        )
+    if config.curriculum.filter != "none" and rollout.num_generations < 2:
+        yield (
+            f"curriculum.filter={config.curriculum.filter!r} compares the completions "
+            "of a prompt: set rollout.num_generations to 2 or more."
+        )
     for name in ("noise.accept_pattern", "noise.reject_pattern"):
         try:
             re.compile(setting(config, name))
@@ -255,6 +279,12 @@ def _ignored(config: Config) -> Iterator[str]:
         (data.template == "chat", ["data.few_shot"], "data.template is 'chat'"),
         (data.template == "raw", ["data.system_prompt"], "data.template is 'raw'"),
         (not reward.format, ["reward.format_weight"], "reward.format is empty"),
+        (
+            not data.decontaminate,
+            ["data.decontaminate_words", "data.decontaminate_share"],
+            "data.decontaminate is ''",
+        ),
+        *_unread_rules(config.curriculum),
         *objective_rules.unread(config.objective),
         (
             config.objective.advantage != "gae",
@@ -312,6 +342,36 @@ def _ignored(config: Config) -> Iterator[str]:
                     f"{name}={setting(config, name)!r} would be ignored, since "
                     f"{reason}. Leave it out or change that."
                 )
+
+
+def _unread_rules(curriculum: CurriculumConfig) -> list[tuple[bool, list[str], str]]:
+    """Settings of the sampling rules that the chosen ones do not read."""
+    refills = curriculum.filter in ("dynamic", "active")
+    window = (curriculum.min_pass_rate, curriculum.max_pass_rate) != (0, 1)
+    rates = window or curriculum.drop_pass_rate > 0 or curriculum.draw == "priority"
+    of_rates = ("pass_rate_of", "prior_count", "pass_rate_field")
+    return [
+        (
+            curriculum.filter == "none",
+            ["curriculum.judged_on"],
+            "curriculum.filter is 'none'",
+        ),
+        (
+            not refills,
+            ["curriculum.max_generation_batches", "curriculum.when_short"],
+            f"curriculum.filter={curriculum.filter!r} samples one batch",
+        ),
+        (
+            not rates,
+            [f"curriculum.{name}" for name in of_rates],
+            "no rule of curriculum reads pass rates",
+        ),
+        (
+            not window,
+            ["curriculum.revisit_after_steps"],
+            "min_pass_rate and max_pass_rate leave out no problem",
+        ),
+    ]
 
 
 def _draws(config: Config) -> bool:

@@ -267,6 +267,30 @@ IGNORED = [
         (name, value, {"objective.scale_rewards": "none"}, "scale_rewards is 'none'")
         for name, value in (("objective.std_ddof", 1), ("objective.std_epsilon", 1e-4))
     ),
+    ("data.decontaminate_words", 8, {}, "data.decontaminate is ''"),
+    ("data.decontaminate_share", 0.5, {}, "data.decontaminate is ''"),
+    ("curriculum.judged_on", "reward", {}, "curriculum.filter is 'none'"),
+    *(
+        (name, value, {"curriculum.filter": "mask"}, "'mask' samples one batch")
+        for name, value in (
+            ("curriculum.max_generation_batches", 3),
+            ("curriculum.when_short", "error"),
+        )
+    ),
+    *(
+        (name, value, {}, "no rule of curriculum reads pass rates")
+        for name, value in (
+            ("curriculum.pass_rate_of", "all"),
+            ("curriculum.prior_count", 2.0),
+            ("curriculum.pass_rate_field", "rate"),
+        )
+    ),
+    (
+        "curriculum.revisit_after_steps",
+        5,
+        {"curriculum.drop_pass_rate": 0.9},
+        "leave out no problem",
+    ),
     ("warmup.batch_size", 8, {}, "warmup.steps is 0"),
     ("warmup.learning_rate", 1e-4, {}, "warmup.steps is 0"),
     *(
@@ -302,6 +326,15 @@ READ = {
     "objective.unfinished_reward": {"objective.replace_unfinished": True},
     "objective.entropy_step": {"objective.entropy_target": 0.1},
     "data.task_options": {"data.train": "task:arithmetic"},
+    "data.decontaminate_words": {"data.decontaminate": "packaged:gsm8k"},
+    "data.decontaminate_share": {"data.decontaminate": "packaged:gsm8k"},
+    "curriculum.judged_on": {"curriculum.filter": "mask"},
+    "curriculum.max_generation_batches": {"curriculum.filter": "dynamic"},
+    "curriculum.when_short": {"curriculum.filter": "active"},
+    "curriculum.pass_rate_of": {"curriculum.draw": "priority"},
+    "curriculum.prior_count": {"curriculum.draw": "priority"},
+    "curriculum.pass_rate_field": {"curriculum.max_pass_rate": 0.8},
+    "curriculum.revisit_after_steps": {"curriculum.min_pass_rate": 0.2},
     "data.subset": {"data.evaluation": "hub:openai/gsm8k"},
     "data.few_shot": {"data.template": "raw"},
     "reward.format_weight": {"reward.format": "boxed"},

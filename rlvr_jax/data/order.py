@@ -56,12 +56,15 @@ class PromptOrder:
         """
         if step < 0:
             raise ValueError(f"PromptOrder: step is counted from 0, got {step}")
-        epoch, place = divmod(step * self.prompts_per_step, self.num_problems)
-        parts: list[np.ndarray] = []
-        missing = self.prompts_per_step
-        while missing:
-            parts.append(self._epoch(epoch)[place : place + missing])
-            missing -= len(parts[-1])
+        return self.take(step * self.prompts_per_step, self.prompts_per_step)
+
+    def take(self, place: int, count: int) -> Int[np.ndarray, " K"]:
+        """The problems at places `place` .. `place + count - 1` of the stream."""
+        epoch, place = divmod(place, self.num_problems)
+        parts: list[np.ndarray] = [np.empty(0, np.int64)]
+        while count:
+            parts.append(self._epoch(epoch)[place : place + count])
+            count -= len(parts[-1])
             epoch, place = epoch + 1, 0
         return np.concatenate(parts)
 

@@ -18,7 +18,7 @@ import logging
 from typing import Literal
 
 from rlvr_jax import config as config_lib
-from rlvr_jax.data import selection
+from rlvr_jax.data import decontamination, selection
 from rlvr_jax.data.rows import Problem
 from rlvr_jax.data.sources import Parts, read_source, split_sources
 
@@ -59,12 +59,15 @@ def load_problems(
             repeated,
             conflicting,
         )
+    if split == "train" and data.decontaminate:
+        train = _decontaminated(train, data, seed)
     chosen = train if split == "train" else evaluation
     if not chosen:
         raise ValueError(
             f"data.train={data.train}: no training problem is left: every question is "
-            "also held out, or contradicts another. Name other problems in "
-            "data.evaluation, or set data.deduplicate=False"
+            "also held out, or contradicts another, or comes close to one of "
+            "data.decontaminate. Name other problems in data.evaluation, or set "
+            "data.deduplicate=False"
         )
     return [
         dataclasses.replace(p, verifier=p.verifier or default_verifier) for p in chosen
@@ -97,6 +100,34 @@ def _both_splits(
             shared,
         )
     return train, evaluation
+
+
+def _decontaminated(
+    train: list[Problem], data: config_lib.DataConfig, seed: int
+) -> list[Problem]:
+    """Without questions that come close to one of data.decontaminate, parts and all."""
+    against = [
+        problem
+        for source in split_sources(data.decontaminate)
+        for part in read_source(source, data, seed)
+        for problem in part
+    ]
+    found = decontamination.overlaps(
+        train,
+        against,
+        run_words=data.decontaminate_words,
+        share=data.decontaminate_share,
+    )
+    kept = decontamination.without_overlaps(train, found)
+    _LOG.warning(
+        "data.decontaminate: left out %d training problems; %d of %d questions of %s "
+        "were among them",
+        len(train) - len(kept),
+        len({id(overlap.evaluation) for overlap in found}),
+        len(against),
+        data.decontaminate,
+    )
+    return kept
 
 
 def _keep(parts: Parts, keep: str) -> Parts:

@@ -38,6 +38,16 @@ class Signals:
     part_weights: Float[Array, "... R"] | None = None
     history: Float[Array, "... B W"] | None = None
     history_seen: Bool[Array, "... B W"] | None = None
+    kept: Bool[Array, "... B"] | None = None
+    """Rows of groups that the loss takes; statistics of a batch are theirs. None: all.
+    """
+
+    @property
+    def kept_tokens(self) -> Bool[Array, "... B T"]:
+        """Sampled tokens of the rows that count."""
+        if self.kept is None:
+            return self.token_mask
+        return self.token_mask & self.kept[..., None]
 
 
 def shaped_rewards(
@@ -124,6 +134,7 @@ def _grouped(baseline: str) -> Callable:
             scale="none" if scale == "minibatch" else scale,
             ddof=objective.std_ddof,
             epsilon=objective.std_epsilon,
+            row_mask=signals.kept,
         )
 
     return of
@@ -182,14 +193,17 @@ def _gdpo(rewards, signals, objective):
         scale=objective.scale_rewards,
     )
     return advantages.group_advantages(
-        found, jnp.zeros_like(signals.group_id), epsilon=objective.std_epsilon
+        found,
+        jnp.zeros_like(signals.group_id),
+        epsilon=objective.std_epsilon,
+        row_mask=signals.kept,
     )
 
 
 def _reinforce_pp(rewards, signals, objective):
     return whitening.reinforce_pp_advantages(
         token_rewards(rewards, signals),
-        signals.token_mask,
+        signals.kept_tokens,
         gamma=objective.gamma,
         ddof=objective.std_ddof,
     )
@@ -197,7 +211,7 @@ def _reinforce_pp(rewards, signals, objective):
 
 def _reinforce_pp_baseline(rewards, signals, objective):
     return whitening.reinforce_pp_baseline_advantages(
-        rewards, signals.group_id, signals.token_mask, ddof=objective.std_ddof
+        rewards, signals.group_id, signals.kept_tokens, ddof=objective.std_ddof
     )
 
 
@@ -215,7 +229,7 @@ def _gae(rewards, signals, objective):
     )
     if objective.scale_rewards == "none":
         return found
-    return whitening.whiten(found, signals.token_mask, ddof=objective.std_ddof)
+    return whitening.whiten(found, signals.kept_tokens, ddof=objective.std_ddof)
 
 
 ADVANTAGES: dict[str, Callable] = {

@@ -1,6 +1,6 @@
 """All that "we use GRPO" leaves open: the objective of a run in words."""
 
-from rlvr_jax.config import Config, Objective
+from rlvr_jax.config import Config, CurriculumConfig, Objective
 from rlvr_jax.objective_rules import ADVANTAGE_READS, SURROGATE_READS
 
 _BASELINES = {
@@ -22,6 +22,7 @@ def disclosure(config: Config) -> dict[str, str]:
     objective, batch = config.objective, config.batch
     found = {
         "from": f"preset {objective.name}",
+        "prompts": _prompts(config.curriculum),
         "reward shaping": _shaping(objective),
         "advantage": _advantage(objective),
         "old policy": _old_policy(config),
@@ -45,6 +46,33 @@ def disclosure(config: Config) -> dict[str, str]:
     if objective.advantage == "gae":
         found["critic"] = _critic(config)
     return found
+
+
+def _prompts(c: CurriculumConfig) -> str:
+    """The sampling rules."""
+    parts = []
+    if c.filter == "mask":
+        parts.append("unanimous groups leave the loss")
+    elif c.filter != "none":
+        refill = {"dynamic": "whole batches", "active": "as many as are missing"}
+        short = {"mask": "then filled up outside the loss", "error": "then an error"}
+        parts.append(
+            f"{c.filter} sampling: refilled ({refill[c.filter]}) until every group "
+            f"is informative, at most {c.max_generation_batches} batches, "
+            f"{short[c.when_short]}"
+        )
+    if c.filter != "none":
+        parts.append(f"judged on {c.judged_on}")
+    if c.draw == "priority":
+        parts.append("drawn with chance ~ 1 - pass rate")
+    if c.drop_pass_rate:
+        parts.append(f"dropped for good from pass rate {c.drop_pass_rate:g} on")
+    if (c.min_pass_rate, c.max_pass_rate) != (0, 1):
+        window = f"[{c.min_pass_rate:g}, {c.max_pass_rate:g}]"
+        parts.append(f"pass rate within {window}")
+    if c.stages != "[]":
+        parts.append(f"stages {c.stages}")
+    return "; ".join(parts) or "all, each once per epoch"
 
 
 def _shaping(o: Objective) -> str:

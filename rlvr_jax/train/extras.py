@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 from flax import nnx
 from jax.sharding import PartitionSpec
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 
 from rlvr_jax.mesh.mesh import fetch, put
 from rlvr_jax.rollout.sampler import row_keys, sample
@@ -20,8 +20,9 @@ def extras_for(
     indices: Int[np.ndarray, " P"],
     step: int,
     scores: Scores,
+    kept: Bool[np.ndarray, " P"] | None = None,
 ) -> Extras | None:
-    """The extras of this step's objective; None for most.
+    """The extras of this step's objective and sampling rules; None for most.
 
     Args:
       setup: of the run.
@@ -29,7 +30,17 @@ def extras_for(
       indices: the step's problems.
       step: number of the step.
       scores: of its completions.
+      kept: groups that the loss takes; None where no rule leaves any out.
     """
+    extras = _of_advantage(setup, weights, indices, step, scores)
+    if kept is None:
+        return extras
+    return dataclasses.replace(
+        extras or Extras(), kept_groups=setup.batches.put(np.asarray(kept))
+    )
+
+
+def _of_advantage(setup, weights, indices, step, scores) -> Extras | None:
     rows, mesh = setup.batches.put, setup.mesh
     match setup.config.objective.advantage:
         case "gdpo":

@@ -1,10 +1,12 @@
 """A run from settings to summary: evaluate, then sample, verify, learn, save."""
 
+import dataclasses
 import functools
 import pathlib
 import resource
 import sys
 import time
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -14,13 +16,13 @@ from flax import nnx
 from rlvr_jax import config as config_lib
 from rlvr_jax.analysis.report import write_report
 from rlvr_jax.config import Config
+from rlvr_jax.data.curriculum import BatchShort, CurriculumExhausted
 from rlvr_jax.mesh.mesh import fetch
 from rlvr_jax.models.weights import save_decoder
-from rlvr_jax.rollout.callback import verify_in_program
-from rlvr_jax.rollout.sampler import row_keys, sample
-from rlvr_jax.rollout.scoring import Scores
 from rlvr_jax.train import display
 from rlvr_jax.train.checkpoint import Checkpoints
+from rlvr_jax.train.collect import Batch, Collector
+from rlvr_jax.train.completions import completion_rows
 from rlvr_jax.train.evaluation import as_metrics
 from rlvr_jax.train.extras import extras_for
 from rlvr_jax.train.interrupts import stop_on_signals
@@ -32,7 +34,6 @@ from rlvr_jax.train.resume import check_same_run
 from rlvr_jax.train.setup import Setup, prepare, versions
 from rlvr_jax.train.state import TrainState
 from rlvr_jax.train.step import train_step
-from rlvr_jax.types import Rollouts
 from rlvr_jax.verifiers.pool import VerifierPool
 
 
@@ -77,9 +78,8 @@ class _Run:
         self.checkpoints = checkpoints
         self.started = started
         self.is_first = jax.process_index() == 0
-        self.learn = jax.jit(
-            functools.partial(train_step, plan=setup.step_plan), donate_argnums=0
-        )
+        self.collect = Collector(setup, setup.curriculum)
+        self.learners: dict[int, Callable] = {}
         self.learning_rate = learning_rate_schedule(self.config)
         self.before: dict[str, Any] | None = None
 
@@ -95,7 +95,7 @@ class _Run:
                 while step < config.steps and not stop:
                     if self._due(step, config.evaluation.every_steps):
                         self._evaluate(state, step, writer)
-                    state, metrics = self._step(state, step, writer)
+                    state, metrics = self._step_or_save(state, step, writer)
                     writer.metrics(step, metrics)
                     progress.update(step, metrics)
                     step += 1
@@ -120,6 +120,7 @@ class _Run:
         if self.checkpoints.latest is not None:
             state, extra = self.checkpoints.restore(like=fresh(setup.parameters))
             self.before = extra["before"]
+            setup.curriculum.restore(extra["curriculum"])
             return state, int(state.step)
         parameters = setup.parameters
         if setup.warmup is not None:
@@ -132,94 +133,64 @@ class _Run:
             )
         return fresh(parameters), 0
 
+    def _step_or_save(self, state: TrainState, step: int, writer: RunWriter):
+        """A step; what was learned is saved where the rules end the run."""
+        try:
+            return self._step(state, step, writer)
+        except (CurriculumExhausted, BatchShort):
+            if self.checkpoints.latest != step:
+                self._save(state, step)
+            raise
+
     def _step(self, state: TrainState, step: int, writer: RunWriter):
         """Samples, verifies and learns from one batch."""
-        setup = self.setup
-        indices = setup.order.indices(step)
+        setup = self.setup.at(step)
         begun = time.perf_counter()
         weights = cast(state.parameters, self.config.model.dtype)
-        rollouts, scores, verify_s = self._rollouts(weights, indices, step)
-        extras = extras_for(setup, weights, indices, step, scores)
+        batch, tally = self.collect(weights, step, setup.sampling)
+        scores = batch.scores
+        extras = extras_for(
+            setup,
+            weights,
+            batch.indices,
+            step,
+            scores,
+            kept=batch.kept if self.collect.decides else None,
+        )
         sampled = time.perf_counter()
         put = setup.batches.put
-        state, metrics = self.learn(
-            state, rollouts, put(scores.rewards), put(scores.correct), extras
+        learn = self._learner(setup.sampling.max_completion_tokens)
+        state, metrics = learn(
+            state, batch.rollouts, put(scores.rewards), put(scores.correct), extras
         )
         metrics = {name: float(value) for name, value in fetch(metrics).items()}
         done = time.perf_counter()
-        rollout_s = sampled - begun - verify_s
-        tokens = metrics["completion/length_mean"] * scores.rewards.size
+        rollout_s = sampled - begun - tally.verify_s
         metrics |= scores.metrics | {
             "optimizer/learning_rate": float(
                 np.asarray(self.learning_rate(step * updates_per_step(self.config)))
             ),
             "time/rollout_s": rollout_s,
-            "time/verify_s": verify_s,
+            "time/verify_s": tally.verify_s,
             "time/update_s": done - sampled,
             "time/step_s": done - begun,
-            "speed/tokens_per_s": tokens / rollout_s,
+            "speed/tokens_per_s": tally.tokens / rollout_s,
             "memory/peak_rss_gib": peak_rss_gib(),
         }
         every = self.config.logging.completions_every_steps
         if every > 0 and step % every == 0:
-            self._show_completions(step, indices, rollouts, scores, writer)
+            self._show_completions(step, batch, writer)
         return state, metrics
 
-    def _rollouts(
-        self, weights: nnx.State, indices: np.ndarray, step: int
-    ) -> tuple[Rollouts, Scores, float]:
-        """Completions of the problems `indices`, their scores, seconds of verifying."""
-        setup = self.setup
-        tokens, lengths = setup.batches.arrays(indices)
-        ids = setup.batches.put(indices)
-        keys = row_keys(self.config.seed, step, ids, setup.sampling.num_generations)
-        inputs = (weights, tokens, lengths, keys)
-        if self.config.reward.execution == "callback":
-            return self._rollouts_in_one_program(inputs, ids)
-        rollouts = sample(setup.step_plan.graphdef, *inputs, sampling=setup.sampling)
-        host = fetch(
-            (rollouts.completion_tokens, rollouts.completion_lengths, rollouts.ended)
-        )
-        begun = time.perf_counter()
-        scores = setup.scorer(indices, *host)
-        return rollouts, scores, time.perf_counter() - begun
-
-    def _rollouts_in_one_program(self, inputs, ids):
-        """The same with the verifiers called from inside the sampling program."""
-        setup = self.setup
-        held: list[tuple[Scores, float]] = []
-
-        def score(*arrays):
-            begun = time.perf_counter()
-            scores = setup.scorer(*arrays)
-            held.append((scores, time.perf_counter() - begun))
-            return scores.rewards, scores.correct
-
-        self._score = score
-        rollouts, rewards, _ = self._verified_sample(*inputs, ids)
-        jax.block_until_ready(rewards)
-        scores, seconds = held[0]
-        return rollouts, scores, seconds
-
-    @functools.cached_property
-    def _verified_sample(self):
-        setup = self.setup
-
-        def program(weights, tokens, lengths, keys, ids):
-            rollouts = sample(
-                setup.step_plan.graphdef,
-                weights,
-                tokens,
-                lengths,
-                keys,
-                sampling=setup.sampling,
+    def _learner(self, max_completion_tokens: int):
+        """The jitted train step; one for each length that a stage allows."""
+        if max_completion_tokens not in self.learners:
+            plan = dataclasses.replace(
+                self.setup.step_plan, max_completion_tokens=max_completion_tokens
             )
-            rewards, correct = verify_in_program(
-                lambda *arrays: self._score(*arrays), ids, rollouts
-            )
-            return rollouts, rewards, correct
-
-        return jax.jit(program)
+            program = functools.partial(train_step, plan=plan)
+            self.learners[max_completion_tokens] = jax.jit(program, donate_argnums=0)
+        return self.learners[max_completion_tokens]
 
     def _evaluate(self, state: TrainState, step: int, writer: RunWriter):
         evaluation = self.setup.evaluation
@@ -231,34 +202,17 @@ class _Run:
             display.print_evaluation(scores)
         return {name: list(score) for name, score in scores.items()}
 
-    def _show_completions(self, step, indices, rollouts, scores, writer) -> None:
-        lengths, ended = fetch((rollouts.completion_lengths, rollouts.ended))
-        generations = lengths.shape[1]
-        rows = [
-            {
-                "prompt": self.setup.train.problems[indices[i // generations]].question,
-                "completion": text,
-                "reference": _as_text(
-                    self.setup.train.problems[indices[i // generations]].answer
-                ),
-                "verdict": str(verdict.status),
-                "detail": verdict.detail,
-                "reward": float(scores.rewards.flat[i]),
-                "tokens": int(lengths.flat[i]),
-                "truncated": not bool(ended.flat[i]),
-                **scores.notes[i],
-            }
-            for i, (text, verdict) in enumerate(
-                zip(scores.texts, scores.verdicts, strict=True)
-            )
-        ]
+    def _show_completions(self, step: int, batch: Batch, writer: RunWriter) -> None:
+        rows = completion_rows(batch, self.setup.train.problems)
         writer.completions(step, rows)
         shown = self.config.logging.completions_shown
         spread = np.linspace(0, len(rows) - 1, shown).astype(int) if shown else []
         display.print_completions([rows[i] for i in spread], step=step)
 
     def _save(self, state: TrainState, step: int) -> None:
-        self.checkpoints.save(state, step, {"before": self.before})
+        curriculum = self.setup.curriculum.state()
+        extra = {"before": self.before, "curriculum": curriculum}
+        self.checkpoints.save(state, step, extra)
 
     def _finish(self, state: TrainState, step: int, after) -> dict[str, Any]:
         """Summary, export and report; prints where they are."""
@@ -268,6 +222,7 @@ class _Run:
             "steps": step,
             "finished": step == config.steps,
             "eval": {"before": self.before, "after": after},
+            "pass_rates": self.setup.curriculum.rates.histogram().tolist(),
         }
         if not summary["finished"]:
             print(
@@ -296,7 +251,3 @@ def peak_rss_gib() -> float:
     """Largest resident memory of this process so far, in GiB."""
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak / (2**30 if sys.platform == "darwin" else 2**20)
-
-
-def _as_text(answer: Any) -> str:
-    return answer if isinstance(answer, str) else repr(answer)

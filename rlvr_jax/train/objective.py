@@ -50,9 +50,15 @@ def core_advantages(advantages: Float[Array, "P G N"]) -> Array:
     return rows[:, 0] if rows.shape[1] == 1 else rows
 
 
-def loss_mask(rollouts: Rollouts, objective: Objective) -> Float[Array, "P G T"]:
+def loss_mask(
+    rollouts: Rollouts,
+    objective: Objective,
+    kept_groups: Bool[Array, " P"] | None = None,
+) -> Float[Array, "P G T"]:
     """1 on tokens that belong to the loss."""
     mask = rollouts.token_mask
+    if kept_groups is not None:
+        mask = mask & kept_groups[:, None, None]
     if objective.overlong_filter:
         kept = shaping.overlong_filter(flat(mask), flat(rollouts.ended))
         mask = kept.reshape(mask.shape)

@@ -14,7 +14,7 @@ from flax import nnx
 from jax.sharding import Mesh
 
 from rlvr_jax.config import Config
-from rlvr_jax.data.order import PromptOrder
+from rlvr_jax.data.curriculum import Curriculum
 from rlvr_jax.data.problems import load_problems
 from rlvr_jax.data.prompts import EncodedPrompts, encode_prompts, encode_solutions
 from rlvr_jax.data.tokenizer import Tokenizer, load_tokenizer, stop_ids
@@ -52,12 +52,22 @@ class Setup:
     parameters: nnx.State
     train: EncodedPrompts
     batches: PromptBatches
-    order: PromptOrder
+    curriculum: Curriculum
     scorer: Scorer
     sampling: Sampling
     step_plan: StepPlan
     evaluation: Evaluation | None
     warmup: Warmup | None
+
+    def at(self, step: int) -> "Setup":
+        """The same with the completion length of the step's stage."""
+        stage = self.curriculum.stages[self.curriculum.stage(step)]
+        if stage.max_completion_tokens is None:
+            return self
+        sampling = dataclasses.replace(
+            self.sampling, max_completion_tokens=stage.max_completion_tokens
+        )
+        return dataclasses.replace(self, sampling=sampling)
 
 
 def prepare(config: Config, pool: VerifierPool) -> Setup:
@@ -105,8 +115,13 @@ def prepare(config: Config, pool: VerifierPool) -> Setup:
         parameters=parameters,
         train=train,
         batches=batches,
-        order=PromptOrder(
-            len(train.problems), batches.size, config.seed, config.data.shuffle
+        curriculum=Curriculum(
+            config.curriculum,
+            train.problems,
+            config.data,
+            prompts_per_step=batches.size,
+            max_completion_tokens=config.rollout.max_completion_tokens,
+            seed=config.seed,
         ),
         scorer=scorer,
         sampling=sampling,

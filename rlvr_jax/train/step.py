@@ -12,7 +12,7 @@ import dataclasses
 import jax
 import jax.numpy as jnp
 import optax
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Bool, Float, Int
 
 from rlvr_jax.config import Objective
 from rlvr_jax.core import kl
@@ -64,6 +64,8 @@ class Extras:
     """For "remax": of the greedy completion of each prompt."""
     problem_ids: Int[Array, "... P"] | None = None
     """For "running_mean"."""
+    kept_groups: Bool[Array, "... P"] | None = None
+    """Groups that the loss takes (curriculum.filter); None: all."""
 
 
 def train_step(
@@ -107,7 +109,8 @@ def train_step(
     rows = Rows(
         completion_tokens=rollouts.completion_tokens,
         token_mask=rollouts.token_mask.astype(jnp.float32),
-        weights=loss_mask(rollouts, objective),  # of each minibatch further down
+        # Of each minibatch further down.
+        weights=loss_mask(rollouts, objective, extras.kept_groups),
         advantages=advantages.reshape(*rewards.shape, -1),
         correct=correct,
         rollout_logprobs=rollouts.rollout_logprobs,
@@ -170,6 +173,8 @@ def _from_extras(extras: Extras, history: RewardHistory | None, generations: int
     if extras.reward_parts is not None:
         found["reward_parts"] = flat(extras.reward_parts)
         found["part_weights"] = extras.part_weights
+    if extras.kept_groups is not None:
+        found["kept"] = jnp.repeat(extras.kept_groups, generations)
     if extras.greedy_rewards is not None:
         found["greedy_rewards"] = jnp.repeat(extras.greedy_rewards, generations)
     if history is not None:

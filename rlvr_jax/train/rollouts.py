@@ -1,0 +1,108 @@
+"""One batch of prompts sampled and scored, in two programs or in one."""
+
+import dataclasses
+import time
+from collections.abc import Callable
+
+import jax
+import numpy as np
+from flax import nnx
+from jaxtyping import Int
+
+from rlvr_jax.mesh.mesh import fetch
+from rlvr_jax.rollout.callback import verify_in_program
+from rlvr_jax.rollout.sampler import Sampling, row_keys, sample
+from rlvr_jax.rollout.scoring import Scores
+from rlvr_jax.train.setup import Setup
+from rlvr_jax.types import Rollouts
+
+
+@dataclasses.dataclass(frozen=True)
+class Scored:
+    """Completions of some prompts and what the verifiers said."""
+
+    rollouts: Rollouts
+    scores: Scores
+    lengths: Int[np.ndarray, "P G"]
+    verify_s: float
+
+
+class Roller:
+    """Samples and scores the training problems of a run."""
+
+    def __init__(self, setup: Setup):
+        """Compiles nothing yet."""
+        self._setup = setup
+        self._programs: dict[Sampling, Callable] = {}
+
+    def __call__(
+        self,
+        weights: nnx.State,
+        indices: Int[np.ndarray, " P"],
+        step: int,
+        sampling: Sampling,
+    ) -> Scored:
+        """Completions of the problems `indices`, their scores, seconds of verifying."""
+        setup = self._setup
+        batches = dataclasses.replace(setup.batches, size=len(indices))
+        tokens, lengths = batches.arrays(indices)
+        ids = batches.put(indices)
+        named = batches.put(_told_apart(indices, len(setup.train.problems)))
+        keys = row_keys(setup.config.seed, step, named, sampling.num_generations)
+        inputs = (weights, tokens, lengths, keys)
+        if setup.config.reward.execution == "callback":
+            return self._in_one_program(inputs, ids, sampling)
+        rollouts = sample(setup.step_plan.graphdef, *inputs, sampling=sampling)
+        host = fetch(
+            (rollouts.completion_tokens, rollouts.completion_lengths, rollouts.ended)
+        )
+        begun = time.perf_counter()
+        scores = setup.scorer(indices, *host)
+        return Scored(rollouts, scores, host[1], time.perf_counter() - begun)
+
+    def _in_one_program(self, inputs, ids, sampling: Sampling) -> Scored:
+        """The same with the verifiers called from inside the sampling program."""
+        held: list[tuple[Scores, np.ndarray, float]] = []
+
+        def score(indices, tokens, lengths, ended):
+            begun = time.perf_counter()
+            scores = self._setup.scorer(indices, tokens, lengths, ended)
+            held.append((scores, lengths, time.perf_counter() - begun))
+            return scores.rewards, scores.correct
+
+        self._score = score
+        if sampling not in self._programs:
+            self._programs[sampling] = jax.jit(self._program(sampling))
+        rollouts, rewards, _ = self._programs[sampling](*inputs, ids)
+        jax.block_until_ready(rewards)
+        return Scored(rollouts, *held[0])
+
+    def _program(self, sampling: Sampling) -> Callable:
+        graphdef = self._setup.step_plan.graphdef
+
+        def program(weights, tokens, lengths, keys, ids):
+            rollouts = sample(
+                graphdef, weights, tokens, lengths, keys, sampling=sampling
+            )
+            rewards, correct = verify_in_program(
+                lambda *arrays: self._score(*arrays), ids, rollouts
+            )
+            return rollouts, rewards, correct
+
+        return program
+
+
+def _told_apart(
+    indices: Int[np.ndarray, " P"], num_problems: int
+) -> Int[np.ndarray, " P"]:
+    """Numbers for the sampling keys: a problem's own, another where it comes again.
+
+    With fewer problems than prompts per step one is there several times, and equal keys
+    would sample equal groups.
+    """
+    seen: dict[int, int] = {}
+    named = []
+    for index in np.asarray(indices).tolist():
+        named.append(index + num_problems * seen.get(index, 0))
+        seen[index] = seen.get(index, 0) + 1
+    return np.array(named, np.asarray(indices).dtype)
