@@ -16,6 +16,9 @@ from rlvr_jax.models.architecture import RopeScaling
 
 _MASKED = -1e30  # finite: a row with nothing to attend to stays finite
 
+QUERY_BLOCK = 512
+"""Queries whose scores live at once; changes memory, never the result."""
+
 
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
@@ -40,8 +43,38 @@ def attention(
       prompt: keys and values shared by a prompt's G rows, rows = (P,).
 
     Returns:
-      The attended values, in the type of `queries`; scores are float32.
+      The attended values, in the type of `queries`; scores are float32. Of more than
+      QUERY_BLOCK queries they are computed a block at a time, and again in the backward
+      pass: scores of all of 20,480 positions would be 1.7 GB per head.
     """
+    count = queries.shape[2]
+    if count <= QUERY_BLOCK:
+        return _attend(queries, own, prompt)
+    blocks = -(-count // QUERY_BLOCK)
+    pad = blocks * QUERY_BLOCK - count
+
+    def split(values, axis):
+        padding = [(0, pad if at == axis else 0) for at in range(values.ndim)]
+        before, after = values.shape[:axis], values.shape[axis + 1 :]
+        shape = (*before, blocks, QUERY_BLOCK, *after)
+        return jnp.moveaxis(jnp.pad(values, padding).reshape(shape), axis, 0)
+
+    per_query = own.mask.shape[2] > 1
+    masks = split(own.mask, 2) if per_query else None
+
+    def block(_, inputs):
+        some, mask = inputs
+        part = dataclasses.replace(own, mask=mask) if per_query else own
+        return None, _attend(some, part, prompt)
+
+    _, attended = jax.lax.scan(jax.checkpoint(block), None, (split(queries, 2), masks))
+    attended = jnp.moveaxis(attended, 0, 2)
+    shape = (*queries.shape[:2], blocks * QUERY_BLOCK, *queries.shape[3:])
+    return attended.reshape(shape)[:, :, :count]
+
+
+def _attend(queries, own: KeyValues, prompt: KeyValues | None):
+    """`attention` with all scores at once."""
     scale = queries.shape[-1] ** -0.5
     scores = {
         "own": jnp.einsum(

@@ -1,5 +1,6 @@
 """Rotary frequencies and two-part attention against float64 loops of their formulas."""
 
+import dataclasses
 import math
 
 import jax
@@ -9,6 +10,7 @@ import pytest
 import transformers
 from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
 
+from rlvr_jax.models import attention as attention_module
 from rlvr_jax.models.architecture import RopeScaling
 from rlvr_jax.models.attention import (
     KeyValues,
@@ -199,3 +201,29 @@ def test_nothing_to_attend_to_is_finite(parts):
     value, gradient = jax.value_and_grad(total)(queries)
     assert jnp.isfinite(value)
     assert jnp.isfinite(gradient).all()
+
+
+@pytest.mark.parametrize("block", [1, 3])
+def test_blocks_of_queries_change_nothing(parts, monkeypatch, block):
+    """Four queries at once, in blocks of one, and of three with two made up: values
+    and gradients to float32 rounding."""
+    queries, own, prompt = parts
+
+    def total(queries, keys, values):
+        some = dataclasses.replace(own, keys=keys, values=values)
+        out = attention(queries, some, prompt)
+        return (out * jnp.cos(out)).sum(), out
+
+    run = jax.value_and_grad(total, argnums=(0, 1, 2), has_aux=True)
+    (_, whole), gradients = run(queries, own.keys, own.values)
+    monkeypatch.setattr(attention_module, "QUERY_BLOCK", block)
+    (_, found), others = run(queries, own.keys, own.values)
+    np.testing.assert_allclose(found, whole, rtol=0, atol=1e-6)
+    for ours, theirs in zip(others, gradients, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=0, atol=2e-6)
+    shared = dataclasses.replace(own, mask=jnp.ones_like(own.mask[:, :, :1]))
+    blocks = attention(queries, shared, prompt)
+    monkeypatch.setattr(attention_module, "QUERY_BLOCK", 512)
+    np.testing.assert_allclose(
+        blocks, attention(queries, shared, prompt), rtol=0, atol=1e-6
+    )
