@@ -39,7 +39,7 @@ LAYERS = {
     # Worker processes start from here: no arrays, no devices.
     "verifiers": Layer(set(), {"mpmath"}),
     "mesh": Layer({"types", "config"}, ANY),
-    "models": Layer({"types", "config", "mesh"}, ANY),
+    "models": Layer({"types", "config", "core", "mesh"}, ANY),
     "data": Layer({"types", "config"}, ANY),
     "rollout": Layer(
         {"types", "config", "core", "mesh", "models", "data", "verifiers"}, ANY

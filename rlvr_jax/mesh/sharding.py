@@ -17,13 +17,17 @@ RULES: dict[str, tuple[str | None, ...]] = {
     "gate": (None, "fsdp", "tensor"),
     "up": (None, "fsdp", "tensor"),
     "down": (None, "tensor", "fsdp"),
+    # Of experts [L, E, inputs, outputs]: each is split like an MLP, none is apart.
+    "expert_gate": (None, None, "fsdp", "tensor"),
+    "expert_up": (None, None, "fsdp", "tensor"),
+    "expert_down": (None, None, "tensor", "fsdp"),
     "query_bias": (None, "tensor"),
     "key_bias": (None, "tensor"),
     "value_bias": (None, "tensor"),
     "gate_bias": (None, "tensor"),
     "up_bias": (None, "tensor"),
 }
-"""Parameters without a row (norms, other biases) are on every device."""
+"""Parameters without a row (norms, routers, other biases) are on every device."""
 
 
 def parameter_spec(name: str, shape: tuple[int, ...], mesh: Mesh) -> PartitionSpec:

@@ -12,8 +12,9 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from rlvr_jax.config import Config, ModelConfig
 from rlvr_jax.mesh.sharding import parameter_shardings, parameter_spec
 from rlvr_jax.models.architecture import Architecture
-from rlvr_jax.models.decoder import Decoder, parameter_shapes
+from rlvr_jax.models.decoder import Decoder
 from rlvr_jax.models.known import KNOWN
+from rlvr_jax.models.parameters import parameter_shapes
 from rlvr_jax.models.weights import load_decoder, open_checkpoint
 from rlvr_jax.train.critic import new_critic
 from rlvr_jax.train.state import CriticState, RewardHistory, StepPlan, TrainState
