@@ -23,7 +23,7 @@ RULES: dict[str, tuple[str | None, ...]] = {
     "gate_bias": (None, "tensor"),
     "up_bias": (None, "tensor"),
 }
-"""Parameters without a row (norms, other biases) are on every device."""
+"""Parameters without a row (norms, other biases, adapters) are on every device."""
 
 
 def parameter_spec(name: str, shape: tuple[int, ...], mesh: Mesh) -> PartitionSpec:

@@ -58,6 +58,8 @@ class CompletionCache:
         return CompletionCache(put(self.keys, keys), put(self.values, values))
 
 
+DOWN, UP = "_lora_a", "_lora_b"
+"""Ends of the names of an adapter's two matrices."""
 REMAT_POLICIES = {
     "layer": None,
     "dots": jax.checkpoint_policies.dots_with_no_batch_dims_saveable,
@@ -74,6 +76,7 @@ class Decoder(nnx.Module):
         """Draws parameters: normal, std 1/sqrt(inputs); norms 1, biases 0."""
         self.architecture = architecture
         self.remat = "layer"
+        self.lora_scale = 0.0
         shapes = parameter_shapes(architecture)
 
         def draw(name: str, shape: tuple[int, ...]) -> nnx.Param:
@@ -214,6 +217,8 @@ class Decoder(nnx.Module):
 
         def project(inputs, name):
             outputs = inputs @ weights[name]
+            if (down := weights.get(name + DOWN)) is not None:  # models/lora.py
+                outputs += self.lora_scale * ((inputs @ down) @ weights[name + UP])
             bias = weights.get(f"{name}_bias")
             return outputs if bias is None else outputs + bias
 
