@@ -139,14 +139,19 @@ def new_state(
     )
 
 
-def _moments(parameters, optimizer: optax.GradientTransformation, mesh: Mesh):
-    shardings = optax.tree_utils.tree_map_params(
+def moment_shardings(parameters, optimizer: optax.GradientTransformation, mesh: Mesh):
+    """Of the optimizer's state: moments are split like their parameters."""
+    return optax.tree_utils.tree_map_params(
         optimizer,
         lambda _, sharding: sharding,
         jax.eval_shape(optimizer.init, parameters),
         parameter_shardings(parameters, mesh),
         transform_non_params=lambda _: NamedSharding(mesh, PartitionSpec()),
     )
+
+
+def _moments(parameters, optimizer: optax.GradientTransformation, mesh: Mesh):
+    shardings = moment_shardings(parameters, optimizer, mesh)
     return jax.jit(optimizer.init, out_shardings=shardings)(parameters)
 
 
