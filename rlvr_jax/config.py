@@ -17,6 +17,9 @@ class ModelConfig:
 
     path: str = ""
     """A Hugging Face model directory, a .gguf file, or "" for a new small decoder."""
+    architecture: str = ""
+    """Name of a published one (rlvr_jax/models/known.py) that is to be at `path`: lets
+    `launch.plan` do without the files; a run checks them against it."""
     hidden_size: int = 128
     """Width of a new decoder. This and the next five are read only when path is ""."""
     intermediate_size: int = 384
@@ -133,6 +136,9 @@ class RolloutConfig:
     num_generations: int = 8
     """G: completions per prompt."""
     max_completion_tokens: int = 256
+    prompts_at_once: int = 0
+    """Prompts whose completions are sampled at the same time, for a cache that fits;
+    changes memory and time, never the result. Divides batches; 0: all of a batch."""
     temperature: float = 1.0
     top_p: float = 1.0
     top_k: int = 0
@@ -488,6 +494,9 @@ class LoggingConfig:
     tensorboard: bool = True
     report: bool = True
     """Write run_dir/report.html at the end."""
+    slow_step_factor: float = 10.0
+    """A step that takes so many times the median of the steps before it (and more than
+    30 s) has the stacks of all threads written to run_dir/stacks; 0: off."""
 
 
 @dataclasses.dataclass

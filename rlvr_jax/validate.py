@@ -58,6 +58,7 @@ AT_LEAST: dict[str, float] = {
     "curriculum.prior_count": 0,
     "rollout.num_generations": 1,
     "rollout.max_completion_tokens": 1,
+    "rollout.prompts_at_once": 0,
     "rollout.top_k": 0,
     "reward.workers": 0,
     "reward.timeout_s": 0.01,
@@ -120,6 +121,7 @@ AT_LEAST: dict[str, float] = {
     "checkpoint.keep": 1,
     "logging.completions_every_steps": 0,
     "logging.completions_shown": 0,
+    "logging.slow_step_factor": 0,
 }
 
 _NEW_MODEL = (
@@ -238,6 +240,13 @@ def _batch(config: Config) -> Iterator[str]:
             f"{_nearest_multiple(prompts, minibatches)} prompts."
         )
         return
+    at_once = config.rollout.prompts_at_once
+    if at_once > 0 and prompts % at_once:
+        yield (
+            f"rollout.prompts_at_once={at_once} does not divide "
+            f"batch.prompts_per_step={prompts}; try "
+            f"{max(n for n in range(1, at_once + 1) if prompts % n == 0)}, or 0 for all."
+        )
     size, rows = batch.micro_batch_size, prompts // minibatches * generations
     if size > 0:
         whole_groups = size % generations == 0 and rows % size == 0
@@ -266,6 +275,7 @@ def _ignored(config: Config) -> Iterator[str]:
     warmup = config.warmup
     rules = [
         (bool(model.path), [f"model.{n}" for n in _NEW_MODEL], "model.path is set"),
+        (not model.path, ["model.architecture"], "model.path is ''"),
         (
             not data.train.startswith("task:")
             and not data.evaluation.startswith("task:"),

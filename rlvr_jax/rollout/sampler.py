@@ -28,6 +28,9 @@ class Sampling:
     top_k: int = 0
     top_p: float = 1.0
     min_p: float = 0.0
+    prompts_at_once: int = 0
+    """0, or a size that divides the prompts of a batch: one group of them after the
+    other, in the same program."""
 
     @classmethod
     def from_config(cls, rollout: RolloutConfig, end_ids: tuple[int, ...]):
@@ -95,6 +98,30 @@ def sample(
       sampling: the program is compiled once per value of it and shape.
     """
     decoder: Decoder = nnx.merge(graphdef, parameters)
+    count, at_once = len(prompt_lengths), sampling.prompts_at_once
+    if at_once == 0 or count <= at_once:
+        return _sample(decoder, prompt_tokens, prompt_lengths, keys, sampling)
+
+    # Group i takes prompts i, n + i, ...: each device keeps the prompts it has, which
+    # runs of neighbours would bring to a few of them.
+    def split(array):
+        parts = array.reshape(at_once, count // at_once, *array.shape[1:])
+        return parts.swapaxes(0, 1)
+
+    def join(array):
+        return array.swapaxes(0, 1).reshape(count, *array.shape[2:])
+
+    def some(inputs):
+        return _sample(decoder, *inputs, sampling)
+
+    inputs = (prompt_tokens, prompt_lengths, keys)
+    rollouts = jax.tree.map(join, jax.lax.map(some, jax.tree.map(split, inputs)))
+    groups = jnp.broadcast_to(jnp.arange(count)[:, None], keys.shape)
+    return dataclasses.replace(rollouts, group_id=groups)
+
+
+def _sample(decoder: Decoder, prompt_tokens, prompt_lengths, keys, sampling):
+    """`sample` of all prompts at the same time."""
     hidden, prompts = decoder.prefill(prompt_tokens, prompt_lengths)
     count, groups = keys.shape
     length = sampling.max_completion_tokens

@@ -103,11 +103,9 @@ def _memory(setup: Setup) -> dict[str, str]:
     found = {name: gib(count * weights) for name, count in copies.items()}
     rows_devices = mesh.shape["data"] * mesh.shape["fsdp"]
     width = jnp.dtype(config.model.dtype).itemsize
-    rows = config.batch.prompts_per_step * config.rollout.num_generations
-    slots = (
-        config.batch.prompts_per_step * setup.batches.slots
-        + rows * config.rollout.max_completion_tokens
-    )
+    prompts = config.rollout.prompts_at_once or config.batch.prompts_per_step
+    rows = prompts * config.rollout.num_generations
+    slots = prompts * setup.batches.slots + rows * config.rollout.max_completion_tokens
     per_slot = 2 * arch.num_layers * arch.num_kv_heads * arch.head_dim * width
     found["cache while sampling"] = gib(slots * per_slot / rows_devices)
     # A chunk's logits live about three times over: logits, log-probs, their gradient.

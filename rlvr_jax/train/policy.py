@@ -13,6 +13,7 @@ from rlvr_jax.config import Config, ModelConfig
 from rlvr_jax.mesh.sharding import parameter_shardings, parameter_spec
 from rlvr_jax.models.architecture import Architecture
 from rlvr_jax.models.decoder import Decoder, parameter_shapes
+from rlvr_jax.models.known import KNOWN
 from rlvr_jax.models.lora import add_adapters
 from rlvr_jax.models.weights import load_decoder, open_checkpoint
 from rlvr_jax.train.critic import new_critic
@@ -38,6 +39,7 @@ def architecture_of(model: ModelConfig, vocab_size: int) -> Architecture:
                 f"model.path={model.path}: the tokenizer has {vocab_size} ids, the "
                 f"model {architecture.vocab_size} rows; they do not belong together."
             )
+        _check_known(model, architecture)
         return architecture
     if (
         model.hidden_size % (2 * model.num_heads)
@@ -58,6 +60,21 @@ def architecture_of(model: ModelConfig, vocab_size: int) -> Architecture:
         head_dim=model.hidden_size // model.num_heads,
         rope_theta=model.rope_theta,
     )
+
+
+def _check_known(model: ModelConfig, found: Architecture) -> None:
+    """What was planned for is what is loaded, as far as sizes go."""
+    if not model.architecture:
+        return
+    sizes = ("hidden_size", "intermediate_size", "num_layers", "num_heads")
+    planned = KNOWN[model.architecture]
+    for size in (*sizes, "num_kv_heads", "head_dim"):
+        ours, theirs = getattr(planned, size), getattr(found, size)
+        if ours != theirs:
+            raise ConfigError(
+                f"model.architecture={model.architecture!r} has {size} {ours}, "
+                f"model.path={model.path} has {theirs}. Name another, or leave it out."
+            )
 
 
 def make_decoder(
@@ -134,14 +151,19 @@ def new_state(
     )
 
 
-def _moments(parameters, optimizer: optax.GradientTransformation, mesh: Mesh):
-    shardings = optax.tree_utils.tree_map_params(
+def moment_shardings(parameters, optimizer: optax.GradientTransformation, mesh: Mesh):
+    """Of the optimizer's state: moments are split like their parameters."""
+    return optax.tree_utils.tree_map_params(
         optimizer,
         lambda _, sharding: sharding,
         jax.eval_shape(optimizer.init, parameters),
         parameter_shardings(parameters, mesh),
         transform_non_params=lambda _: NamedSharding(mesh, PartitionSpec()),
     )
+
+
+def _moments(parameters, optimizer: optax.GradientTransformation, mesh: Mesh):
+    shardings = moment_shardings(parameters, optimizer, mesh)
     return jax.jit(optimizer.init, out_shardings=shardings)(parameters)
 
 

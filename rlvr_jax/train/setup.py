@@ -194,6 +194,11 @@ def _check_row_devices(config: Config, mesh: Mesh) -> None:
             minibatch, generations, batch.micro_batch_size
         ),
     }
+    if config.rollout.prompts_at_once:
+        shapes["rollout.prompts_at_once"] = (
+            config.rollout.prompts_at_once,
+            generations,
+        )
     if config.evaluation.prompts:
         shapes["an evaluation batch"] = (
             batch.prompts_per_step,
