@@ -124,7 +124,7 @@ AT_LEAST: dict[str, float] = {
     "logging.slow_step_factor": 0,
 }
 
-_NEW_MODEL = (
+NEW_MODEL = (
     "hidden_size",
     "intermediate_size",
     "num_layers",
@@ -274,7 +274,7 @@ def _ignored(config: Config) -> Iterator[str]:
     model, data, reward = config.model, config.data, config.reward
     warmup = config.warmup
     rules = [
-        (bool(model.path), [f"model.{n}" for n in _NEW_MODEL], "model.path is set"),
+        (bool(model.path), [f"model.{n}" for n in NEW_MODEL], "model.path is set"),
         (not model.path, ["model.architecture"], "model.path is ''"),
         (
             not data.train.startswith("task:")
