@@ -180,6 +180,11 @@ def _print_scores(
         cut = score.get("truncated_share")
         share = "" if cut is None else f", {100 * cut:.1f} % cut at the limit"
         lines.append(f"{score['tokens']:.0f} tokens a completion{share}")
+    if "behaviours" in score:
+        shares = (
+            f"{n} {100 * b['share']:.0f} %" for n, b in score["behaviours"].items()
+        )
+        lines.append("by words: " + ", ".join(shares))
     if "perplexity_correct" in score:
         lines.append(
             f"perplexity of solutions {score['perplexity_correct']:.2f} (base)"

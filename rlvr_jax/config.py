@@ -29,6 +29,10 @@ class ModelConfig:
     rope_theta: float = 10_000.0
     dtype: str = "float32"
     """Of parameters and activations: "float32" or "bfloat16". Log-probs are float32."""
+    lora_rank: int = 0
+    """Train adapters of this rank beside frozen weights; 0 trains the weights."""
+    lora_alpha: float = 32.0
+    """Adapters are scaled by lora_alpha / lora_rank."""
     remat: str = "layer"
     """Activations recomputed in the backward pass: "layer" (all but layer inputs),
     "dots" (all but the products with weights: no product is computed twice), "none"
@@ -414,6 +418,8 @@ class OptimizerConfig:
     adam_b1: float = 0.9
     adam_b2: float = 0.999
     adam_eps: float = 1e-8
+    moment_dtype: str = "float32"
+    """Of Adam's first moment: "float32" or "bfloat16" (a quarter less state)."""
     weight_decay: float = 0.0
     max_grad_norm: float = 1.0
     """Global norm; 0 switches clipping off."""

@@ -40,6 +40,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "objective.kl_estimator": ("k1", "k2", "k3", "abs", "k3_corrected", "k3_straight"),
     "objective.kl_placement": ("loss", "reward"),
     "objective.reference_update": ("never", "copy", "reset", "ema"),
+    "optimizer.moment_dtype": ("float32", "bfloat16"),
     "optimizer.schedule": ("constant", "linear", "cosine"),
 }
 
@@ -48,6 +49,7 @@ AT_LEAST: dict[str, float] = {
     "model.num_layers": 1,
     "model.num_heads": 1,
     "model.num_kv_heads": 1,
+    "model.lora_rank": 0,
     "data.few_shot": 0,
     "data.max_prompt_tokens": 1,
     "data.decontaminate_words": 1,
@@ -122,7 +124,7 @@ AT_LEAST: dict[str, float] = {
     "logging.slow_step_factor": 0,
 }
 
-_NEW_MODEL = (
+NEW_MODEL = (
     "hidden_size",
     "intermediate_size",
     "num_layers",
@@ -272,7 +274,7 @@ def _ignored(config: Config) -> Iterator[str]:
     model, data, reward = config.model, config.data, config.reward
     warmup = config.warmup
     rules = [
-        (bool(model.path), [f"model.{n}" for n in _NEW_MODEL], "model.path is set"),
+        (bool(model.path), [f"model.{n}" for n in NEW_MODEL], "model.path is set"),
         (not model.path, ["model.architecture"], "model.path is ''"),
         (
             not data.train.startswith("task:")
@@ -286,6 +288,7 @@ def _ignored(config: Config) -> Iterator[str]:
             ["data.subset"],
             "neither data.train nor data.evaluation is a hub:",
         ),
+        (model.lora_rank == 0, ["model.lora_alpha"], "model.lora_rank is 0"),
         (data.template == "chat", ["data.few_shot"], "data.template is 'chat'"),
         (data.template == "raw", ["data.system_prompt"], "data.template is 'raw'"),
         (not reward.format, ["reward.format_weight"], "reward.format is empty"),

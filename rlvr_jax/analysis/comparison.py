@@ -5,6 +5,8 @@ from typing import Any
 
 import numpy as np
 
+from rlvr_jax.analysis.behaviours import behaviour_table
+from rlvr_jax.analysis.correlation import rank_correlation
 from rlvr_jax.analysis.counts import ProblemCounts, arrays, paired
 from rlvr_jax.core import paired as bands
 from rlvr_jax.core import passk
@@ -23,7 +25,8 @@ def summary(problems: Sequence[ProblemCounts], *, seed: int = 0) -> dict[str, An
       low, high], 95 % over problems; "avg@n" is pass@1 with "sampling_error", what
       another draw of completions would change; "coverage" is the share of problems
       with a correct one, "unseen_rate" what rate none of n leaves possible. Where
-      completions are known: "tokens", "truncated_share", "perplexity".
+      completions are known: "tokens", "truncated_share", "perplexity_correct",
+      "perplexity_wrong", "behaviours".
     """
     n, c = arrays(problems)
     curve = passk.pass_curve(n, c)
@@ -51,6 +54,11 @@ def summary(problems: Sequence[ProblemCounts], *, seed: int = 0) -> dict[str, An
         for name, value in perplexities(problems).items()
         if value is not None
     }
+    if all(problem.completions and problem.correct for problem in problems):
+        found["behaviours"] = behaviour_table(
+            [text for problem in problems for text in problem.completions],
+            [right for problem in problems for right in problem.correct],
+        )
     return found
 
 
@@ -162,18 +170,6 @@ def sampling_gap(base_pass_at_k: float, other_pass_at_1: float) -> float:
     return base_pass_at_k - other_pass_at_1
 
 
-def rank_correlation(left: np.ndarray, right: np.ndarray) -> float | None:
-    """Spearman's coefficient, ties at their mean rank; None where one is constant.
-
-    Example:
-      >>> rank_correlation(np.array([0.1, 0.2, 0.9]), np.array([3.0, 2.0, 2.5]))
-      -0.5
-    """
-    ranks = [_ranks(values) - (len(values) - 1) / 2 for values in (left, right)]
-    norm = float(np.sqrt((ranks[0] ** 2).sum() * (ranks[1] ** 2).sum()))
-    return float(ranks[0] @ ranks[1]) / norm if norm > 0 else None
-
-
 def perplexities(problems: Sequence[ProblemCounts]) -> dict[str, float | None]:
     """Median perplexity exp(-mean log-prob per token) under the other model.
 
@@ -222,12 +218,3 @@ def _matched(base, other, *, seed, level, resamples) -> list[dict[str, Any]]:
         {"base_k": b, "other_k": o, "difference": list(map(float, interval))}
         for (b, o), *interval in zip(pairs, band.mean, band.low, band.high, strict=True)
     ]
-
-
-def _ranks(values: np.ndarray) -> np.ndarray:
-    order = np.argsort(values, kind="stable")
-    ranks = np.empty(len(values))
-    ranks[order] = np.arange(len(values))
-    for value in np.unique(values):
-        ranks[values == value] = ranks[values == value].mean()
-    return ranks

@@ -27,7 +27,7 @@ RULES: dict[str, tuple[str | None, ...]] = {
     "gate_bias": (None, "tensor"),
     "up_bias": (None, "tensor"),
 }
-"""Parameters without a row (norms, routers, other biases) are on every device."""
+"""Parameters without a row (norms, routers, other biases, adapters) are everywhere."""
 
 
 def parameter_spec(name: str, shape: tuple[int, ...], mesh: Mesh) -> PartitionSpec:

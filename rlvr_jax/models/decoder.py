@@ -22,6 +22,8 @@ from rlvr_jax.models.caches import CompletionCache, PromptCache
 from rlvr_jax.models.experts import expert_mlp
 from rlvr_jax.models.parameters import parameter_shapes
 
+DOWN, UP = "_lora_a", "_lora_b"
+"""Ends of the names of an adapter's two matrices."""
 REMAT_POLICIES = {
     "layer": None,
     "dots": jax.checkpoint_policies.dots_with_no_batch_dims_saveable,
@@ -38,6 +40,7 @@ class Decoder(nnx.Module):
         """Draws parameters: normal, std 1/sqrt(inputs); norms 1, biases 0."""
         self.architecture = architecture
         self.remat = "layer"
+        self.lora_scale = 0.0
         shapes = parameter_shapes(architecture)
 
         def draw(name: str, shape: tuple[int, ...]) -> nnx.Param:
@@ -210,6 +213,8 @@ class Decoder(nnx.Module):
 
         def project(inputs, name):
             outputs = inputs @ weights[name]
+            if (down := weights.get(name + DOWN)) is not None:  # models/lora.py
+                outputs += self.lora_scale * ((inputs @ down) @ weights[name + UP])
             bias = weights.get(f"{name}_bias")
             return outputs if bias is None else outputs + bias
 

@@ -9,6 +9,7 @@ from jaxtyping import Array, Float, Int
 from rlvr_jax.core.baselines import push_rewards
 from rlvr_jax.core.entropy import adapt_entropy_coefficient
 from rlvr_jax.train.state import RewardHistory, StepPlan, TrainState
+from rlvr_jax.train.trainable import trainable_of
 
 
 def after_updates(
@@ -53,6 +54,6 @@ def _reference_update(state: TrainState, step, plan: StepPlan) -> dict:
     choose = lambda new, old: jnp.where(now, new, old)
     changes = {"reference": jax.tree.map(choose, state.parameters, state.reference)}
     if objective.reference_update == "reset":
-        fresh = plan.optimizer.init(state.parameters)
+        fresh = plan.optimizer.init(trainable_of(state.parameters))
         changes["optimizer"] = jax.tree.map(choose, fresh, state.optimizer)
     return changes

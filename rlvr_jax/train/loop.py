@@ -18,6 +18,7 @@ from rlvr_jax.analysis.report import write_report
 from rlvr_jax.config import Config
 from rlvr_jax.data.curriculum import BatchShort, CurriculumExhausted
 from rlvr_jax.mesh.mesh import fetch
+from rlvr_jax.models.lora import merged, save_adapters
 from rlvr_jax.models.weights import save_decoder
 from rlvr_jax.train import display
 from rlvr_jax.train.checkpoint import Checkpoints
@@ -231,10 +232,11 @@ class _Run:
             )
         elif config.checkpoint.export:
             decoder = nnx.merge(self.setup.step_plan.graphdef, state.parameters)
+            save_adapters(decoder, self.folder / "adapter")
             source = config.model.path or None
             if self.is_first:
                 self.setup.tokenizer.save(self.folder / "model")
-            save_decoder(decoder, self.folder / "model", source=source)
+            save_decoder(merged(decoder), self.folder / "model", source=source)
         if not self.is_first:
             return summary
         write_summary(self.folder, summary)

@@ -45,6 +45,7 @@ def _adamw(config: Config, learning_rate) -> optax.GradientTransformation:
         b2=settings.adam_b2,
         eps=settings.adam_eps,
         weight_decay=settings.weight_decay,
+        mu_dtype=settings.moment_dtype,
     )
     if settings.max_grad_norm == 0:
         return adam

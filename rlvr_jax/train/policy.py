@@ -14,10 +14,12 @@ from rlvr_jax.mesh.sharding import parameter_shardings, parameter_spec
 from rlvr_jax.models.architecture import Architecture
 from rlvr_jax.models.decoder import Decoder
 from rlvr_jax.models.known import KNOWN
+from rlvr_jax.models.lora import add_adapters
 from rlvr_jax.models.parameters import parameter_shapes
 from rlvr_jax.models.weights import load_decoder, open_checkpoint
 from rlvr_jax.train.critic import new_critic
 from rlvr_jax.train.state import CriticState, RewardHistory, StepPlan, TrainState
+from rlvr_jax.train.trainable import trainable_of
 from rlvr_jax.validate import ConfigError
 
 
@@ -89,18 +91,28 @@ def make_decoder(
         }
         path = pathlib.Path(config.model.path).expanduser()
         decoder = load_decoder(path, dtype=jnp.float32, shardings=shardings)
-        decoder.remat = config.model.remat
+        _prepare(decoder, config)
         return nnx.split(decoder)
 
     def new():
         decoder = Decoder(architecture, rngs=nnx.Rngs(config.seed))
-        decoder.remat = config.model.remat
+        _prepare(decoder, config)
         return decoder
 
     graphdef, shapes = nnx.split(nnx.eval_shape(new))
     shardings = parameter_shardings(shapes, mesh)
     draw = jax.jit(lambda: nnx.split(new())[1], out_shardings=shardings)
     return graphdef, draw()
+
+
+def _prepare(decoder: Decoder, config: Config) -> None:
+    """What training sets on a decoder, whether loaded or new."""
+    model = config.model
+    decoder.remat = model.remat
+    if model.lora_rank > 0:
+        add_adapters(
+            decoder, rank=model.lora_rank, alpha=model.lora_alpha, seed=config.seed
+        )
 
 
 def new_state(
@@ -131,7 +143,7 @@ def new_state(
         coefficient = jax.device_put((start, start), everywhere)
     return TrainState(
         parameters=parameters,
-        optimizer=_moments(parameters, plan.optimizer, mesh),
+        optimizer=_moments(trainable_of(parameters), plan.optimizer, mesh),
         reference=copied(parameters) if objective.beta > 0 else None,
         step=jax.device_put(jnp.int32(0), everywhere),
         critic=critic,
@@ -140,14 +152,19 @@ def new_state(
     )
 
 
-def _moments(parameters, optimizer: optax.GradientTransformation, mesh: Mesh):
-    shardings = optax.tree_utils.tree_map_params(
+def moment_shardings(parameters, optimizer: optax.GradientTransformation, mesh: Mesh):
+    """Of the optimizer's state: moments are split like their parameters."""
+    return optax.tree_utils.tree_map_params(
         optimizer,
         lambda _, sharding: sharding,
         jax.eval_shape(optimizer.init, parameters),
         parameter_shardings(parameters, mesh),
         transform_non_params=lambda _: NamedSharding(mesh, PartitionSpec()),
     )
+
+
+def _moments(parameters, optimizer: optax.GradientTransformation, mesh: Mesh):
+    shardings = moment_shardings(parameters, optimizer, mesh)
     return jax.jit(optimizer.init, out_shardings=shardings)(parameters)
 
 

@@ -46,6 +46,7 @@ from rlvr_jax.train.objective import (
 )
 from rlvr_jax.train.selected import needs_selection, selection_masks
 from rlvr_jax.train.state import RewardHistory, StepPlan, TrainState
+from rlvr_jax.train.trainable import trainable_of, with_trainable
 from rlvr_jax.types import Ratio, Rollouts
 
 CHANGED = ("parameters", "optimizer", "critic")
@@ -266,7 +267,8 @@ def _update(state: TrainState, prompts: Prompts, rows: Rows, denominator, plan):
     if state.entropy_coefficient is not None:
         coefficient = state.entropy_coefficient[1]
 
-    def loss(parameters, prompts, rows):
+    def loss(trainable, prompts, rows):
+        parameters = with_trainable(state.parameters, trainable)
         policy_logprobs, entropies = completion_logprobs(
             parameters, prompts, rows.completion_tokens, rows.kept_tokens, plan
         )
@@ -278,12 +280,11 @@ def _update(state: TrainState, prompts: Prompts, rows: Rows, denominator, plan):
     def accumulate(gradients, micro):
         micro_prompts, micro_rows = constrain_rows(micro[0], micro[1], plan.mesh)
         with_gradient = jax.value_and_grad(loss, has_aux=True)
-        (numerator, aux), new = with_gradient(
-            state.parameters, micro_prompts, micro_rows
-        )
+        (numerator, aux), new = with_gradient(trainable, micro_prompts, micro_rows)
         return jax.tree.map(jnp.add, gradients, new), (numerator, *aux)
 
-    zeros = jax.tree.map(jnp.zeros_like, state.parameters)
+    trainable = trainable_of(state.parameters)
+    zeros = jax.tree.map(jnp.zeros_like, trainable)
     micros = split_micro_batches(prompts, rows, plan.batch.micro_batch_size)
     gradients, (numerators, sums, peaks) = jax.lax.scan(accumulate, zeros, micros)
     sums = jax.tree.map(jnp.sum, sums)
@@ -297,10 +298,8 @@ def _update(state: TrainState, prompts: Prompts, rows: Rows, denominator, plan):
     scale = 1.0 / jnp.where(denominator == 0, 1.0, denominator)
     gradients = jax.tree.map(lambda gradient: gradient * scale, gradients)
     norm = optax.tree.norm(gradients)
-    changes, moments = plan.optimizer.update(
-        gradients, state.optimizer, state.parameters
-    )
-    new = (optax.apply_updates(state.parameters, changes), moments)
+    changes, moments = plan.optimizer.update(gradients, state.optimizer, trainable)
+    new = (optax.apply_updates(trainable, changes), moments)
     # Nothing to learn from, or a gradient that is not finite: leave all as it was.
     usable = jnp.isfinite(norm) & (denominator > 0)
     means = {
@@ -312,8 +311,9 @@ def _update(state: TrainState, prompts: Prompts, rows: Rows, denominator, plan):
         usable &= state.step >= plan.critic.pretraining_steps
         critic, more = update_critic(critic, prompts, rows, objective.value_clip, plan)
         sums |= more
-    parameters, moments = jax.tree.map(
-        lambda a, b: jnp.where(usable, a, b), new, (state.parameters, state.optimizer)
+    trainable, moments = jax.tree.map(
+        lambda a, b: jnp.where(usable, a, b), new, (trainable, state.optimizer)
     )
+    parameters = with_trainable(state.parameters, trainable)
     carry = {"parameters": parameters, "optimizer": moments, "critic": critic}
     return carry, (sums, jax.tree.map(jnp.max, peaks), means)

@@ -10,10 +10,10 @@ from rlvr_jax.analysis.comparison import (
     compare,
     finding,
     perplexities,
-    rank_correlation,
     sampling_gap,
     summary,
 )
+from rlvr_jax.analysis.correlation import rank_correlation
 from rlvr_jax.analysis.counts import ProblemCounts, read_counts
 from rlvr_jax.core.passk import mean_interval, pass_at_k
 

@@ -1,4 +1,4 @@
-"""The experts' layer against all experts of all tokens, and what a decoder of them does."""
+"""Experts against all experts of all tokens; routes reported and replayed."""
 
 import dataclasses
 

@@ -158,11 +158,12 @@ def test_no_compile_after_the_first_call(policy):
 
 @pytest.mark.parametrize("at_once", [1, 4])
 def test_groups_of_prompts_give_the_same_completions(policy, rollouts, at_once):
-    """Eight prompts, sampled 1 or 4 at a time: tokens exactly, log-probs to rounding."""
+    """Eight prompts, sampled 1 or 4 at a time: tokens exactly, log-probs to what a
+    matrix product of other row counts rounds differently (2e-6 seen)."""
     found = tiny.rollouts(*policy, prompts_at_once=at_once)
     for name in ("prompt_tokens", "completion_tokens", "completion_lengths", "ended"):
         np.testing.assert_array_equal(getattr(found, name), getattr(rollouts, name))
     np.testing.assert_array_equal(found.group_id, rollouts.group_id)
     np.testing.assert_allclose(
-        found.rollout_logprobs, rollouts.rollout_logprobs, atol=1e-6
+        found.rollout_logprobs, rollouts.rollout_logprobs, atol=1e-5
     )

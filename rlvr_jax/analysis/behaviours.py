@@ -1,0 +1,264 @@
+"""What a chain of thought does: checks, turns back, plans, works backwards; by words.
+
+A small model cannot judge traces, and a large one is not always at hand: these are
+keyword counts, cheap and the same for every run. They show a change better than a
+level: a word is not a deed. Gandhi et al. counted with a language model.
+"""
+
+import dataclasses
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from jaxtyping import Bool
+
+from rlvr_jax.analysis.correlation import rank_correlation
+
+_PATTERNS = {
+    "verification": (
+        r"let(?:'s| me| us) (?:check|verify|confirm|test)",
+        r"(?:double|cross)-?check",
+        r"\bto (?:check|verify|confirm)\b",
+        r"\b(?:check|verification|verify)(?:ing)?:",
+        r"plug(?:ging)? (?:it|this|that|them|back)\b",
+        r"\bconfirms?\b",
+    ),
+    "backtracking": (
+        r"\bwait\b",
+        r"\b(?:that|this|it)(?:'s| is| was) (?:wrong|incorrect)\b",
+        r"\b(?:not|isn't|wasn't) (?:right|correct)\b",
+        r"\b(?:doesn't|does not|didn't|did not|won't) work\b",
+        r"\blet(?:'s| me| us) (?:try (?:again|another|a different)|go back|start over)",
+        r"\bscratch that\b",
+        r"\bi (?:missed|forgot|made (?:a|an) (?:mistake|error))\b",
+    ),
+    "subgoal setting": (
+        r"\bstep \d+\b",
+        r"\bfirst,? (?:i|we|let|find|compute|get|make)\b",
+        r"\bthe plan\b|\bplan:",
+        r"\bbreak (?:it|this|the problem) (?:down|into)\b",
+        r"\b(?:then|next),? (?:i|we) (?:need|can|will|count|find)\b",
+        r"\bsub-?goal\b",
+    ),
+    "backward chaining": (
+        r"\bwork(?:ing)? backwards?\b",
+        r"\bstart(?:ing)? (?:from|with) the (?:target|goal|answer|end)\b",
+        r"\bto (?:get|reach|make) (?:the target|\d+),? (?:i|we) (?:need|must|could)\b",
+        r"\bwhat (?:would )?(?:gives?|makes?) (?:the target|\d+)\b",
+    ),
+}
+_FOUND = {
+    name: re.compile("|".join(f"(?:{each})" for each in patterns), re.IGNORECASE)
+    for name, patterns in _PATTERNS.items()
+}
+BEHAVIOURS = tuple(_PATTERNS)
+
+_REFLECTION = re.compile(
+    r"\bre-?check|\bre-?think|\bre-?assess|\bre-?evaluat|\bre-?examin|\breconsider"
+    r"|\bre-?analy[sz]|\bdouble-?check|\b(?:check|think|verify|go over)\b[^.\n]{0,20}"
+    r"\bagain\b|\baha\b|\bwait\b[,.!]|\blet me (?:check|verify)",
+    re.IGNORECASE,
+)
+_SWITCH = re.compile(
+    r"\b(?:alternatively|another (?:approach|way|idea|method)|let(?:'s| me) try "
+    r"(?:another|a different|something else)|on second thought|hmm)\b",
+    re.IGNORECASE,
+)
+_CODE = re.compile(
+    r"\b[Pp]ython\b|```|^\s*(?:def \w+\(|import \w+|from \w+ import|print\("
+    r"|for \w+ in .*:\s*$)",
+    re.MULTILINE,
+)
+
+
+def count_behaviours(text: str) -> dict[str, int]:
+    """How often each of `BEHAVIOURS` shows in a trace.
+
+    References:
+      Gandhi et al. 2025, Cognitive Behaviors. https://arxiv.org/abs/2503.01307
+
+    Example:
+      >>> found = count_behaviours("Let me check: 3 + 4 = 7. That's wrong. Step 2: 5.")
+      >>> [name for name, count in found.items() if count]
+      ['verification', 'backtracking', 'subgoal setting']
+    """
+    return {name: len(found.findall(text)) for name, found in _FOUND.items()}
+
+
+def reflects(text: str) -> bool:
+    """Has a word of self-reflection ("recheck", "think again", "wait, ...").
+
+    References:
+      Liu et al. 2025, There may not be an aha moment. https://oatllm.notion.site/oat-zero
+
+    Example:
+      >>> reflects("Wait, I should recheck this."), reflects("He had to wait an hour.")
+      (True, False)
+    """
+    return _REFLECTION.search(text) is not None
+
+
+def reasons_in_code(text: str) -> bool:
+    """Mentions Python or holds lines that look like it, fenced or not.
+
+    References:
+      Spurious Rewards, sec. 4. https://arxiv.org/abs/2506.10947
+
+    Example:
+      >>> reasons_in_code("python:\\nprint(3 * 4)"), reasons_in_code("for two apples")
+      (True, False)
+    """
+    return _CODE.search(text) is not None
+
+
+def thought_switches(text: str) -> int:
+    """How often a trace leaves an idea for another ("alternatively", ...).
+
+    References:
+      Underthinking. https://arxiv.org/abs/2501.18585
+
+    Example:
+      >>> thought_switches("Alternatively, try 5. Hmm, another approach is 7.")
+      3
+    """
+    return len(_SWITCH.findall(text))
+
+
+@dataclasses.dataclass(frozen=True)
+class Contrast:
+    """Accuracy with a behaviour against accuracy without it."""
+
+    with_correct: int
+    with_wrong: int
+    without_correct: int
+    without_wrong: int
+    difference: float
+    """Risk difference: accuracy with - accuracy without."""
+    low: float
+    high: float
+    """95 % (Newcombe's score interval)."""
+
+    @property
+    def share(self) -> float:
+        """Of all traces, those that have the behaviour."""
+        having = self.with_correct + self.with_wrong
+        return having / (having + self.without_correct + self.without_wrong)
+
+
+def accuracy_contrast(
+    has: Bool[np.ndarray, " N"], correct: Bool[np.ndarray, " N"]
+) -> Contrast:
+    """The 2 x 2 table of a behaviour and correctness, and the risk difference.
+
+    More words of reflection on a hard problem is no effect of reflection; but if the
+    interval holds 0, even the correlation is not there.
+
+    Args:
+      has: the trace has the behaviour.
+      correct: the verifier accepted it.
+
+    Returns:
+      the table and the difference with an interval that also holds for 0 or all
+      correct.
+
+    Raises:
+      ValueError: one of the groups is empty.
+
+    References:
+      Newcombe 1998, method 10.
+    """
+    a, b = int((has & correct).sum()), int((has & ~correct).sum())
+    c, d = int((~has & correct).sum()), int((~has & ~correct).sum())
+    if a + b == 0 or c + d == 0:
+        raise ValueError(
+            "accuracy_contrast: needs traces with the behaviour and without, got "
+            f"{a + b} and {c + d}."
+        )
+    one, two = _wilson(a, a + b), _wilson(c, c + d)
+    rates = a / (a + b), c / (c + d)
+    difference = rates[0] - rates[1]
+    below = np.hypot(rates[0] - one[0], two[1] - rates[1])
+    above = np.hypot(one[1] - rates[0], rates[1] - two[0])
+    low, high = float(difference - below), float(difference + above)
+    return Contrast(a, b, c, d, difference, low, high)
+
+
+def behaviour_table(
+    texts: Sequence[str], correct: Sequence[float] | Sequence[int]
+) -> dict[str, Any]:
+    """Shares of traces with each behaviour, and what they go with.
+
+    Args:
+      texts: completions.
+      correct: 1 or 0 of each.
+
+    Returns:
+      behaviour -> {"share", "per_trace", "accuracy_difference": [mean, low, high] or
+      None}; the four behaviours, "reflection", "code" and "switches".
+    """
+    behaviours = [count_behaviours(text) for text in texts]
+    counts = {
+        name: np.array([each[name] for each in behaviours]) for name in BEHAVIOURS
+    }
+    counts["reflection"] = np.array([int(reflects(text)) for text in texts])
+    counts["code"] = np.array([int(reasons_in_code(text)) for text in texts])
+    counts["switches"] = np.array([thought_switches(text) for text in texts])
+    right = np.asarray(correct) >= 1
+    found = {}
+    for name, number in counts.items():
+        has = number > 0
+        contrast = None
+        if has.any() and not has.all():
+            table = accuracy_contrast(has, right)
+            contrast = [table.difference, table.low, table.high]
+        found[name] = {
+            "share": float(has.mean()),
+            "per_trace": float(number.mean()),
+            "accuracy_difference": contrast,
+        }
+    return found
+
+
+def behaviours_by_family(
+    traces: Mapping[str, Sequence[str]],
+) -> dict[str, dict[str, float]]:
+    """Model family -> share of its traces with each behaviour and with reflection."""
+    return {
+        family: {
+            name: entry["share"]
+            for name, entry in behaviour_table(texts, [0] * len(texts)).items()
+        }
+        for family, texts in traces.items()
+    }
+
+
+def length_with_behaviour(
+    lengths: Sequence[tuple[float, float]], rates: Sequence[tuple[float, float]]
+) -> float | None:
+    """Do runs whose answers grew also behave differently? Rank correlation of changes.
+
+    Args:
+      lengths: (before, after) of each run, in tokens.
+      rates: (before, after) of a behaviour's share, of the same runs.
+
+    Returns:
+      Spearman's coefficient over runs; None where nothing changed.
+
+    References:
+      SimpleRL-Zoo, sec. 3. https://arxiv.org/abs/2503.18892
+    """
+    changes = [
+        np.diff(np.asarray(pairs, np.float64), axis=1)[:, 0]
+        for pairs in (lengths, rates)
+    ]
+    return rank_correlation(changes[0], changes[1])
+
+
+def _wilson(hits: int, count: int) -> tuple[float, float]:
+    z = 1.959963984540054
+    rate = hits / count
+    centre = (rate + z * z / (2 * count)) / (1 + z * z / count)
+    half = z / (1 + z * z / count)
+    half *= np.sqrt(rate * (1 - rate) / count + z * z / (4 * count**2))
+    return float(centre - half), float(centre + half)
