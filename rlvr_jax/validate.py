@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from rlvr_jax import objective_rules
-from rlvr_jax.config import Config, CurriculumConfig, Objective
+from rlvr_jax.config import Config, CurriculumConfig, DataConfig, Objective
 from rlvr_jax.core.presets import PRESETS
 
 CHOICES: dict[str, tuple[str, ...]] = {
@@ -282,14 +282,12 @@ def _ignored(config: Config) -> Iterator[str]:
         (bool(model.path), [f"model.{n}" for n in NEW_MODEL], "model.path is set"),
         (not model.path, ["model.architecture"], "model.path is ''"),
         (
-            not data.train.startswith("task:")
-            and not data.evaluation.startswith("task:"),
+            not _has_source(data, "task:", "gym:"),
             ["data.task_options"],
             "neither data.train nor data.evaluation is a task:",
         ),
         (
-            not data.train.startswith("hub:")
-            and not data.evaluation.startswith("hub:"),
+            not _has_source(data, "hub:"),
             ["data.subset"],
             "neither data.train nor data.evaluation is a hub:",
         ),
@@ -381,6 +379,12 @@ def _ignored(config: Config) -> Iterator[str]:
                     f"{name}={setting(config, name)!r} would be ignored, since "
                     f"{reason}. Leave it out or change that."
                 )
+
+
+def _has_source(data: DataConfig, *kinds: str) -> bool:
+    settings = (data.train, data.evaluation, data.decontaminate)
+    sources = (part.strip() for names in settings for part in names.split(","))
+    return any(source.startswith(kinds) for source in sources)
 
 
 def _unread_rules(curriculum: CurriculumConfig) -> list[tuple[bool, list[str], str]]:
