@@ -147,6 +147,38 @@ class RolloutConfig:
     stop: tuple[str, ...] = ()
     """Texts that end a completion, beside the model's own end tokens; each must be one
     token."""
+    engine: str = "batch"
+    """"batch" (all completions of a batch side by side, until the longest ends) or
+    "slots" (finished ones make room at once, and are verified meanwhile)."""
+    slots: int = 64
+    """Completions that "slots" decodes at the same time."""
+
+
+@dataclasses.dataclass
+class ControlConfig:
+    """What is written into completions, or ends them; for rollout.engine="slots".
+
+    Written tokens are not the policy's: they leave the loss.
+    """
+
+    prefix: str = ""
+    """Written at the start, as "<think>\\n"."""
+    think_end: str = "</think>"
+    """What closes the thoughts."""
+    budget: int = 0
+    """Tokens after which open thoughts are closed; 0: never."""
+    budget_text: str = (
+        "\n\nConsidering the limited time by the user, I have to give the solution "
+        "based on the thinking directly now.\n"
+    )
+    """Written before `think_end` then (Qwen3's sentence)."""
+    least_thinking: int = 0
+    """Shorter thoughts go on: `wait` takes the place of `think_end` (s1)."""
+    wait: str = "Wait"
+    max_waits: int = 1
+    """How often, per completion."""
+    stop: tuple[str, ...] = ()
+    """Texts that end a completion, however they are cut into tokens."""
 
 
 @dataclasses.dataclass
@@ -511,6 +543,7 @@ class Config:
     data: DataConfig = dataclasses.field(default_factory=DataConfig)
     curriculum: CurriculumConfig = dataclasses.field(default_factory=CurriculumConfig)
     rollout: RolloutConfig = dataclasses.field(default_factory=RolloutConfig)
+    control: ControlConfig = dataclasses.field(default_factory=ControlConfig)
     reward: RewardConfig = dataclasses.field(default_factory=RewardConfig)
     noise: NoiseConfig = dataclasses.field(default_factory=NoiseConfig)
     judge: JudgeConfig = dataclasses.field(default_factory=JudgeConfig)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from rlvr_jax import objective_rules
-from rlvr_jax.config import Config, CurriculumConfig, Objective
+from rlvr_jax.config import Config, CurriculumConfig, DataConfig, Objective
 from rlvr_jax.core.presets import PRESETS
 
 CHOICES: dict[str, tuple[str, ...]] = {
@@ -19,6 +19,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "curriculum.when_short": ("mask", "error"),
     "curriculum.draw": ("order", "priority"),
     "curriculum.pass_rate_of": ("latest", "all"),
+    "rollout.engine": ("batch", "slots"),
     "reward.execution": ("pool", "callback"),
     "noise.pays": ("verdict", "random", "format", "majority", "incorrect"),
     "objective.advantage": tuple(objective_rules.SCALES),
@@ -60,6 +61,10 @@ AT_LEAST: dict[str, float] = {
     "rollout.max_completion_tokens": 1,
     "rollout.prompts_at_once": 0,
     "rollout.top_k": 0,
+    "rollout.slots": 1,
+    "control.budget": 0,
+    "control.least_thinking": 0,
+    "control.max_waits": 1,
     "reward.workers": 0,
     "reward.timeout_s": 0.01,
     "reward.check_references": 0,
@@ -277,16 +282,35 @@ def _ignored(config: Config) -> Iterator[str]:
         (bool(model.path), [f"model.{n}" for n in NEW_MODEL], "model.path is set"),
         (not model.path, ["model.architecture"], "model.path is ''"),
         (
-            not data.train.startswith("task:")
-            and not data.evaluation.startswith("task:"),
+            not _has_source(data, "task:", "gym:"),
             ["data.task_options"],
             "neither data.train nor data.evaluation is a task:",
         ),
         (
-            not data.train.startswith("hub:")
-            and not data.evaluation.startswith("hub:"),
+            not _has_source(data, "hub:"),
             ["data.subset"],
             "neither data.train nor data.evaluation is a hub:",
+        ),
+        (
+            config.rollout.engine != "slots",
+            ["rollout.slots", *_others(config.control, "control", "")],
+            f"rollout.engine is {config.rollout.engine!r}",
+        ),
+        (
+            config.rollout.engine == "slots",
+            ["rollout.prompts_at_once", "reward.execution"],
+            "rollout.engine is 'slots'",
+        ),
+        (config.control.budget == 0, ["control.budget_text"], "control.budget is 0"),
+        (
+            config.control.least_thinking == 0,
+            ["control.wait", "control.max_waits"],
+            "control.least_thinking is 0",
+        ),
+        (
+            config.control.budget == 0 and config.control.least_thinking == 0,
+            ["control.think_end"],
+            "neither control.budget nor control.least_thinking is set",
         ),
         (model.lora_rank == 0, ["model.lora_alpha"], "model.lora_rank is 0"),
         (data.template == "chat", ["data.few_shot"], "data.template is 'chat'"),
@@ -355,6 +379,12 @@ def _ignored(config: Config) -> Iterator[str]:
                     f"{name}={setting(config, name)!r} would be ignored, since "
                     f"{reason}. Leave it out or change that."
                 )
+
+
+def _has_source(data: DataConfig, *kinds: str) -> bool:
+    settings = (data.train, data.evaluation, data.decontaminate)
+    sources = (part.strip() for names in settings for part in names.split(","))
+    return any(source.startswith(kinds) for source in sources)
 
 
 def _unread_rules(curriculum: CurriculumConfig) -> list[tuple[bool, list[str], str]]:

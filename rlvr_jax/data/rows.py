@@ -10,10 +10,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from rlvr_jax import config as config_lib
+from rlvr_jax.data import forms
 
 _CALCULATOR_MARK = re.compile(r"<<[^<>\n]*>>")
 _FINAL_ANSWER = re.compile(r"(?:^|\n)####[ \t]*(\S[^\n]*?)\s*\Z")
 _THOUSANDS_COMMA = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
+_OUR_FIELDS = ("question", "answer")
 _KNOWN_FIELDS = ("id", "verifier", "meta")
 
 
@@ -39,8 +41,10 @@ def row_to_problem(
 ) -> Problem:
     """Reads one row, {"question", "answer", "id"?, "verifier"?, "meta"?, ...}.
 
-    Fields of any other name join `meta`. An answer in GSM8K's own form ("... #### 72")
-    is split: what follows the marks is the answer, all of it the solution.
+    Fields of any other name join `meta`. Rows in the form of a known data set
+    (rlvr_jax/data/forms.py) are read as well, unless `data` names fields. An answer in
+    GSM8K's own form ("... #### 72") is split: what follows the marks is the answer, all
+    of it the solution.
 
     Args:
       row: what one line of JSON holds.
@@ -60,6 +64,8 @@ def row_to_problem(
             f"needs one JSON object a line, got {_kind(row)}; write "
             '{"question": "...", "answer": "..."}'
         )
+    if (data.question_field, data.answer_field) == _OUR_FIELDS:
+        row = forms.in_our_form(row)
     question = _question_text(_field(row, data.question_field, "data.question_field"))
     answer = _field(row, data.answer_field, "data.answer_field")
     if isinstance(answer, str) and not answer.strip():
@@ -70,6 +76,7 @@ def row_to_problem(
     used = {data.question_field, data.answer_field, *_KNOWN_FIELDS}
     meta = {k: v for k, v in row.items() if k not in used} | dict(meta or {})
     answer, meta = _split_gsm8k(answer, meta)
+    question = forms.with_function_name(question, meta)
     verifier = row.get("verifier") or ""
     if not isinstance(verifier, str):
         raise ValueError(f"field 'verifier' needs a name, got {_kind(verifier)}")

@@ -5,7 +5,7 @@ import re
 from typing import NamedTuple
 
 from rlvr_jax import config as config_lib
-from rlvr_jax.data import hub, names, rows, tasks
+from rlvr_jax.data import gym, hub, names, rows, tasks
 from rlvr_jax.data.rows import Problem
 
 _PACKAGED_FOLDER = pathlib.Path(__file__).parent / "packaged"
@@ -40,8 +40,8 @@ def read_source(source: str, data: config_lib.DataConfig, seed: int) -> Parts:
     """Reads all of one source; problems that name no verifier have "".
 
     Args:
-      source: packaged:NAME, task:NAME, hub:NAME or a file; "[:N]" after it takes the
-        first N problems (its test part stays whole).
+      source: packaged:NAME, task:NAME, gym:NAME, hub:NAME or a file; "[:N]" after it
+        takes the first N problems (its test part stays whole).
       data: task_options, question_field, answer_field, subset.
       seed: of generated problems.
 
@@ -63,6 +63,11 @@ def _read_whole(source: str, data: config_lib.DataConfig, seed: int) -> Parts:
         return Parts(
             tasks.generate(name, seed, "train", options=options),
             tasks.generate(name, seed, "evaluation", options=options),
+        )
+    if kind == "gym":
+        return Parts(
+            gym.generate(name, seed, "train", options=data.task_options),
+            gym.generate(name, seed, "evaluation", options=data.task_options),
         )
     if kind == "packaged":
         train, test = (
@@ -92,7 +97,7 @@ def _read_file(
     if not path.name.endswith((".jsonl", ".jsonl.gz")):
         raise ValueError(
             f"data: does not know the source {str(path)!r}; use packaged:NAME, "
-            "task:NAME, hub:NAME or a file that ends in .jsonl or .jsonl.gz "
+            "task:NAME, gym:NAME, hub:NAME or a file that ends in .jsonl or .jsonl.gz "
             "(data.train, data.evaluation)"
         )
     if not path.is_file():

@@ -4,7 +4,7 @@ import math
 from typing import Any
 
 import jax
-from jax.sharding import Mesh, NamedSharding, PartitionSpec
+from jax.sharding import AbstractMesh, Mesh, NamedSharding, PartitionSpec
 
 RULES: dict[str, tuple[str | None, ...]] = {
     "embedding": ("tensor", "fsdp"),
@@ -30,7 +30,9 @@ RULES: dict[str, tuple[str | None, ...]] = {
 """Parameters without a row (norms, routers, other biases, adapters) are everywhere."""
 
 
-def parameter_spec(name: str, shape: tuple[int, ...], mesh: Mesh) -> PartitionSpec:
+def parameter_spec(
+    name: str, shape: tuple[int, ...], mesh: Mesh | AbstractMesh
+) -> PartitionSpec:
     """The rule of `name`; an axis of the array that does not divide stays whole."""
     sizes = dict(mesh.shape)
     axes = [

@@ -11,9 +11,11 @@ from jaxtyping import Int
 
 from rlvr_jax.mesh.mesh import fetch
 from rlvr_jax.rollout.callback import verify_in_program
+from rlvr_jax.rollout.engine import Engine
 from rlvr_jax.rollout.sampler import Sampling, row_keys, sample
 from rlvr_jax.rollout.scoring import Scores
 from rlvr_jax.train.setup import Setup
+from rlvr_jax.train.streaming import control_of, stream
 from rlvr_jax.types import Rollouts
 
 
@@ -50,6 +52,8 @@ class Roller:
         named = batches.put(_told_apart(indices, len(setup.train.problems)))
         keys = row_keys(setup.config.seed, step, named, sampling.num_generations)
         inputs = (weights, tokens, lengths, keys)
+        if setup.config.rollout.engine == "slots":
+            return self._from_slots(indices, inputs, sampling, batches)
         if setup.config.reward.execution == "callback":
             return self._in_one_program(inputs, ids, sampling)
         rollouts = sample(setup.step_plan.graphdef, *inputs, sampling=sampling)
@@ -59,6 +63,37 @@ class Roller:
         begun = time.perf_counter()
         scores = setup.scorer(indices, *host)
         return Scored(rollouts, scores, host[1], time.perf_counter() - begun)
+
+    def _from_slots(self, indices, inputs, sampling: Sampling, batches) -> Scored:
+        """The same from the slot engine, verified group by group."""
+        setup = self._setup
+        weights, tokens, lengths, keys = inputs
+        engine = Engine(
+            setup.step_plan.graphdef,
+            sampling,
+            setup.architecture.vocab_size,
+            num_slots=setup.config.rollout.slots,
+            control=control_of(setup.config.control, setup.tokenizer),
+        )
+        streamed = stream(
+            engine,
+            setup.scorer,
+            weights,
+            indices,
+            np.asarray(tokens),
+            np.asarray(lengths),
+            keys,
+        )
+        put = lambda leaf: batches.put(np.asarray(leaf))
+        rollouts = jax.tree.map(put, streamed.rollouts)
+        scores = streamed.scores
+        metrics = scores.metrics | {"rollout/padding_share": streamed.padding_share}
+        return Scored(
+            rollouts,
+            dataclasses.replace(scores, metrics=metrics),
+            np.asarray(rollouts.completion_lengths),
+            streamed.wait_s,
+        )
 
     def _in_one_program(self, inputs, ids, sampling: Sampling) -> Scored:
         """The same with the verifiers called from inside the sampling program."""

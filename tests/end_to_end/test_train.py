@@ -147,3 +147,21 @@ def test_a_verifier_of_ones_own_chosen_by_a_row(tmp_path):
         digits = "".join(c for c in completion["completion"] if c.isdigit())
         paid = float(bool(digits) and int(digits[-1]) % 2 == 0)
         assert completion["reward"] == paid
+
+
+def test_the_slot_engine_trains_the_same_run(finished, tmp_path):
+    """Rows refilled as they finish, verified meanwhile, sample and
+    learn what a batch side by side does."""
+    run_dir, _ = finished
+    command.run(
+        tmp_path / "slots",
+        "--config.rollout.engine=slots",
+        "--config.rollout.slots=16",
+    )
+    found = command.metrics(tmp_path / "slots")
+    shares = [line.pop("rollout/padding_share", None) for line in found]
+    assert any(share is not None and 0 < share < 1 for share in shares)
+    for ours, expected in zip(found, command.metrics(run_dir), strict=True):
+        assert set(ours) == set(expected)
+        for name, value in expected.items():
+            np.testing.assert_allclose(ours[name], value, rtol=1e-4, atol=1e-5)

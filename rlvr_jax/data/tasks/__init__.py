@@ -14,10 +14,22 @@ import numpy as np
 
 from rlvr_jax.data import names
 from rlvr_jax.data.rows import Problem
-from rlvr_jax.data.tasks import arithmetic, countdown
+from rlvr_jax.data.tasks import (
+    arithmetic,
+    countdown,
+    general_points,
+    navigation,
+    random_calculation,
+)
 from rlvr_jax.data.tasks.draft import Draft, of_their_types
 
-TASKS: dict[str, Any] = {"arithmetic": arithmetic, "countdown": countdown}
+TASKS: dict[str, Any] = {
+    "arithmetic": arithmetic,
+    "countdown": countdown,
+    "general_points": general_points,
+    "navigation": navigation,
+    "random_calculation": random_calculation,
+}
 
 _PATIENCE = 2_000
 """Draws in a row without a new question, after which the task counts as used up."""

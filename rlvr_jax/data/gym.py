@@ -1,0 +1,95 @@
+"""Problems of the package reasoning-gym: "gym:NAME" is any of its data sets.
+
+https://github.com/open-thought/reasoning-gym (Apache-2.0), an optional dependency.
+`data.task_options` takes count and evaluation_count and the data set's own settings, as
+'{"count": 500, "num_terms": 3}'.
+"""
+
+import importlib
+import json
+from typing import Any
+
+from rlvr_jax.data import names
+from rlvr_jax.data.rows import Problem
+from rlvr_jax.data.tasks import Amount
+
+_HELD_OUT = 2**30
+"""Added to the seed of the held-out stream."""
+_INSTRUCTION = "\n\nPut the answer in <answer> </answer> tags."
+
+
+def generate(
+    name: str, seed: int, split: str, *, options: str | dict[str, Any] = "{}"
+) -> list[Problem]:
+    """Generates the problems of one split, all different.
+
+    Training and held-out problems come from two streams; a training problem whose
+    question is held out too is left out by `load_problems`.
+
+    Args:
+      name: of a data set of the package.
+      seed: of the streams.
+      split: "train" or "evaluation".
+      options: count, evaluation_count, and settings of the data set; JSON or parsed.
+
+    Returns:
+      `count` or `evaluation_count` problems, fewer where questions repeat. The verifier
+      is `gym`, which asks the data set itself.
+
+    Raises:
+      ValueError: the package is not installed, has no such data set, or refuses the
+        settings.
+    """
+    package = _package()
+    known = list(importlib.import_module("reasoning_gym.factory").DATASETS)
+    if name not in known:
+        raise ValueError(names.unknown("gym", name, known, "data.train"))
+    amount, settings = _parse_options(options)
+    wanted = amount.count if split == "train" else amount.evaluation_count
+    seed = seed + (0 if split == "train" else _HELD_OUT)
+    reference = {"dataset": name, "settings": settings, "seed": seed}
+    problems: dict[str, Problem] = {}
+    try:
+        dataset = package.create_dataset(name, seed=seed, size=wanted, **settings)
+        for index in range(wanted):
+            entry = dataset[index]
+            problem = Problem(
+                f"{name}-{split}-{index}",
+                entry["question"] + _INSTRUCTION,
+                reference | {"index": index},
+                "gym",
+                {
+                    "domain": name,
+                    "solution": f"<answer>{entry['answer']}</answer>",
+                },
+            )
+            problems.setdefault(entry["question"], problem)
+    except Exception as error:
+        raise ValueError(
+            f"gym:{name}: {type(error).__name__}: {error} (data.task_options)"
+        ) from error
+    return list(problems.values())
+
+
+def _package() -> Any:
+    try:
+        return importlib.import_module("reasoning_gym")
+    except ModuleNotFoundError as error:
+        raise ValueError(
+            "gym: data sets need the package reasoning-gym, which is not installed "
+            f"({error.name} is missing); pip install reasoning-gym, or choose another "
+            "source in data.train"
+        ) from error
+
+
+def _parse_options(options: str | dict[str, Any]) -> tuple[Amount, dict[str, Any]]:
+    try:
+        found = json.loads(options) if isinstance(options, str) else dict(options)
+    except json.JSONDecodeError as error:
+        raise ValueError(
+            f"data.task_options is not JSON ({error}), got {options!r}"
+        ) from None
+    if not isinstance(found, dict):
+        raise ValueError(f"data.task_options needs a JSON object, got {options!r}")
+    shared = {n: found.pop(n) for n in ("count", "evaluation_count") if n in found}
+    return Amount(**shared), found

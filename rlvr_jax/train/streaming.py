@@ -1,0 +1,112 @@
+"""Completions from the slot engine, verified while others still decode."""
+
+import concurrent.futures
+import dataclasses
+import time
+
+import numpy as np
+from flax import nnx
+from jaxtyping import Array, Int, Key
+
+from rlvr_jax.config import ControlConfig
+from rlvr_jax.data.tokenizer import Tokenizer
+from rlvr_jax.rollout.control import Control
+from rlvr_jax.rollout.engine import Engine
+from rlvr_jax.rollout.scoring import Scorer, Scores
+from rlvr_jax.train.merging import mean_metrics, merged_scores
+from rlvr_jax.types import Rollouts
+
+
+def control_of(settings: ControlConfig, tokenizer: Tokenizer) -> Control:
+    """The settings' texts as tokens."""
+
+    def ids(text: str) -> tuple[int, ...]:
+        return tuple(tokenizer.encode(text)) if text else ()
+
+    thinks = settings.budget > 0 or settings.least_thinking > 0
+    return Control(
+        close=ids(settings.think_end) if thinks else (),
+        budget=settings.budget,
+        budget_text=ids(settings.budget_text) if settings.budget else (),
+        least_thinking=settings.least_thinking,
+        wait=ids(settings.wait) if settings.least_thinking else (),
+        max_waits=settings.max_waits,
+        prefix=ids(settings.prefix),
+        stop_texts=settings.stop,
+        decode=tokenizer.decode if settings.stop else None,
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class Streamed:
+    """What `stream` returns."""
+
+    rollouts: Rollouts
+    """On the host's default device."""
+    scores: Scores
+    wait_s: float
+    """Seconds that the last verdicts took after the last completion."""
+    padding_share: float
+
+
+def stream(
+    engine: Engine,
+    scorer: Scorer,
+    weights: nnx.State,
+    indices: Int[np.ndarray, " P"],
+    tokens: Int[np.ndarray, "P S"],
+    lengths: Int[np.ndarray, " P"],
+    keys: Key[Array, "P G"],
+) -> Streamed:
+    """Samples with `engine`; each group goes to the verifiers once it is complete.
+
+    Args:
+      engine: for the step's sampling.
+      scorer: of the run.
+      weights: of the policy that samples.
+      indices: the problems.
+      tokens: left-padded prompts.
+      lengths: their tokens.
+      keys: one per completion.
+
+    Raises:
+      VerifierFailure: as the scorer.
+    """
+    generations = keys.shape[1]
+    done: dict[int, dict[int, tuple[np.ndarray, bool]]] = {}
+    limit = engine.sampling.max_completion_tokens
+
+    def judge(prompt: int) -> Scores:
+        rows = done.pop(prompt)
+        padded = np.zeros((1, generations, limit), np.int32)
+        counts = np.zeros((1, generations), np.int32)
+        ended = np.zeros((1, generations), bool)
+        for g, (row, closed) in rows.items():
+            padded[0, g, : len(row)] = row
+            counts[0, g], ended[0, g] = len(row), closed
+        return scorer(np.asarray(indices)[prompt : prompt + 1], padded, counts, ended)
+
+    # One thread: the verifiers are processes of their own.
+    with concurrent.futures.ThreadPoolExecutor(max_workers=1) as judges:
+        verdicts: dict[int, concurrent.futures.Future[Scores]] = {}
+
+        def on_finished(number: int, row: np.ndarray, closed: bool) -> None:
+            prompt, g = divmod(number, generations)
+            group = done.setdefault(prompt, {})
+            group[g] = (row.copy(), closed)
+            if len(group) == generations:
+                verdicts[prompt] = judges.submit(judge, prompt)
+
+        rollouts, stats = engine(
+            weights, tokens, lengths, keys, on_finished=on_finished
+        )
+        begun = time.perf_counter()
+        scores = [verdicts[prompt].result() for prompt in range(len(indices))]
+    merged = scores[0]
+    for more in scores[1:]:
+        rows = np.arange(len(merged.rewards) + 1)
+        merged = merged_scores(merged, more, rows)
+    metrics = mean_metrics([(each.metrics, 1) for each in scores])
+    merged = dataclasses.replace(merged, metrics=metrics)
+    wait_s = time.perf_counter() - begun
+    return Streamed(rollouts, merged, wait_s, stats.padding_share)
