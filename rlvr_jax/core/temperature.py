@@ -58,8 +58,8 @@ def temperature_for_entropy(
     if not ends[0] <= target <= ends[1]:
         raise ValueError(
             f"temperature_for_entropy: target={target} nats is outside of "
-            f"{ends[0]:.4g} to {ends[1]:.4g}, the entropies at temperature {lowest} and "
-            f"{highest}."
+            f"{ends[0]:.4g} to {ends[1]:.4g}, the entropies at temperature {lowest} "
+            f"and {highest}."
         )
     low, high = np.log(lowest), np.log(highest)
     for _ in range(100):

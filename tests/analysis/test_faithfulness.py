@@ -14,7 +14,7 @@ from rlvr_jax.analysis.faithfulness import (
 
 
 def planted(used: int, mentioned: int, others: int = 0) -> list[Hinted]:
-    """`used` answers follow the hint, `mentioned` of them say so; the rest do not count:
+    """`used` answers follow the hint, `mentioned` of them say so. What does not count:
     unmoved answers, answers that were the hinted one anyway, and moves elsewhere."""
     transcripts = [Hinted("A", "B", "B", i < mentioned) for i in range(used)]
     transcripts += [Hinted("A", "C", "B", True)] * others

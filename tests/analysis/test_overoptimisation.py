@@ -7,7 +7,7 @@ from rlvr_jax.analysis.overoptimisation import hacking_gap, turnover
 
 AMOUNT = np.arange(0.0, 10.01, 0.25)
 GOLD = AMOUNT * (1.2 - 0.1 * AMOUNT)
-"""Gao et al.'s best-of-n form d (alpha - beta d): its peak is at alpha / (2 beta) = 6."""
+"""Gao et al.'s best-of-n form d (alpha - beta d): the peak is alpha / (2 beta) = 6."""
 PROXY = 1.2 * AMOUNT
 
 
