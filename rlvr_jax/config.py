@@ -26,9 +26,15 @@ class ModelConfig:
     num_layers: int = 4
     num_heads: int = 4
     num_kv_heads: int = 2
+    num_experts: int = 0
+    """Of each layer, as wide as `intermediate_size`; 0: one MLP per layer."""
+    num_experts_per_token: int = 2
     rope_theta: float = 10_000.0
     dtype: str = "float32"
     """Of parameters and activations: "float32" or "bfloat16". Log-probs are float32."""
+    head_dtype: str = "float32"
+    """Of logits: "float32", or "model" (the type of `dtype`), which sets sampler and
+    trainer further apart."""
     lora_rank: int = 0
     """Train adapters of this rank beside frozen weights; 0 trains the weights."""
     lora_alpha: float = 32.0
@@ -152,6 +158,9 @@ class RolloutConfig:
     "slots" (finished ones make room at once, and are verified meanwhile)."""
     slots: int = 64
     """Completions that "slots" decodes at the same time."""
+    replay_routing: bool = True
+    """Of a model with experts: training sends each token through the experts that it
+    went through in the rollout; False lets today's routers pick."""
 
 
 @dataclasses.dataclass

@@ -8,7 +8,7 @@ import dataclasses
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int, UInt32
+from jaxtyping import Array, Bool, Float, Int, UInt, UInt32
 
 
 @jax.tree_util.register_dataclass
@@ -63,6 +63,10 @@ class Rollouts:
     None when the sampler did not truncate."""
     forced: Bool[Array, "... P G T"] | None = None
     """Tokens that were written, not sampled (rollout/control.py); None for none."""
+    routes: UInt[Array, "... P G T L E"] | None = None
+    """The E experts that the sampler sent each completion token through, in every
+    layer; 0 where no token was read after it. None for a model without experts."""
+    prompt_routes: UInt[Array, "... P S L E"] | None = None
 
     @property
     def token_mask(self) -> Bool[Array, "... P G T"]:

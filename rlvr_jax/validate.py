@@ -11,6 +11,7 @@ from rlvr_jax.core.presets import PRESETS
 
 CHOICES: dict[str, tuple[str, ...]] = {
     "model.dtype": ("float32", "bfloat16"),
+    "model.head_dtype": ("float32", "model"),
     "model.remat": ("layer", "dots", "none"),
     "data.template": ("chat", "raw"),
     "data.too_long": ("drop", "error"),
@@ -50,6 +51,8 @@ AT_LEAST: dict[str, float] = {
     "model.num_layers": 1,
     "model.num_heads": 1,
     "model.num_kv_heads": 1,
+    "model.num_experts": 0,
+    "model.num_experts_per_token": 1,
     "model.lora_rank": 0,
     "data.few_shot": 0,
     "data.max_prompt_tokens": 1,
@@ -135,6 +138,8 @@ NEW_MODEL = (
     "num_layers",
     "num_heads",
     "num_kv_heads",
+    "num_experts",
+    "num_experts_per_token",
     "rope_theta",
 )
 
@@ -281,6 +286,12 @@ def _ignored(config: Config) -> Iterator[str]:
     rules = [
         (bool(model.path), [f"model.{n}" for n in NEW_MODEL], "model.path is set"),
         (not model.path, ["model.architecture"], "model.path is ''"),
+        (model.dtype == "float32", ["model.head_dtype"], "model.dtype is 'float32'"),
+        (
+            not model.path and model.num_experts == 0,
+            ["model.num_experts_per_token", "rollout.replay_routing"],
+            "model.num_experts is 0",
+        ),
         (
             not _has_source(data, "task:", "gym:"),
             ["data.task_options"],

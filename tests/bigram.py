@@ -20,6 +20,7 @@ class Bigram(nnx.Module):
             return nnx.Param(jax.random.normal(rngs.params(), (tiny.VOCAB, 8)))
 
         self.embedding, self.head = draw(), draw()
+        self.head_dtype = "float32"
 
     @property
     def head_weight(self):

@@ -72,6 +72,7 @@ def plan(
     mesh_shape=(1, 1, 1),
     optimizer=None,
     temperature=1.0,
+    replay_routing=True,
     **batch,
 ) -> StepPlan:
     """A plan; plain SGD by default, which does not amplify rounding as Adam does."""
@@ -89,6 +90,7 @@ def plan(
         temperature=temperature,
         mesh=make_mesh(mesh_shape, jax.devices()[:count]),
         dtype=jnp.dtype("float32"),
+        replay_routing=replay_routing,
         **critic,
     )
 

@@ -40,6 +40,8 @@ class Decoder(nnx.Module):
         """Draws parameters: normal, std 1/sqrt(inputs); norms 1, biases 0."""
         self.architecture = architecture
         self.remat = "layer"
+        self.head_dtype = "float32"
+        """What logits are rounded to by those who compute them."""
         self.lora_scale = 0.0
         shapes = parameter_shapes(architecture)
 

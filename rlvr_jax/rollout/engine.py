@@ -139,12 +139,15 @@ class _Batch:
         if engine.sampling.truncates:
             words = -(-engine.vocab_size // 32)
             self.kept = np.zeros((rows, length, words), np.uint32)
+        self.routes: np.ndarray | None = None
+        self.prompt_routes: np.ndarray | None = None
         self.steers = engine.control != Control()
         self.stats = EngineStats()
 
     def new_slots(self, count: int) -> Slots:
         """Slots in which nothing runs."""
         self._prefill(0)
+        assert self.prefilled is not None
         return empty_slots(
             self.prefilled, count, self.engine.sampling, self.engine.vocab_size
         )
@@ -244,6 +247,11 @@ class _Batch:
         if self.kept is not None and slots.kept is not None:
             kept = np.asarray(slots.kept)[done]
             self.kept[numbers] = np.where(written[..., None], kept, 0)
+        if self.routes is not None:
+            # The last token was read by nothing that counts.
+            was_read = np.arange(tokens.shape[1]) < steps[done, None] - 1
+            routes = np.moveaxis(np.asarray(slots.cache.routes)[:, done, 0], 0, -2)
+            self.routes[numbers] = np.where(was_read[..., None, None], routes, 0)
         self.stats.tokens += int(steps[done].sum())
         running.owner[done] = -1
         return numbers.tolist()
@@ -278,6 +286,10 @@ class _Batch:
             group_id=jnp.broadcast_to(jnp.arange(count)[:, None], (count, groups)),
             kept_tokens=None if self.kept is None else grouped(self.kept),
             forced=grouped(self.forced) if self.steers else None,
+            routes=None if self.routes is None else grouped(self.routes),
+            prompt_routes=None
+            if self.prompt_routes is None
+            else jnp.asarray(self.prompt_routes),
         )
 
     def _prefill(self, first: int) -> None:
@@ -294,3 +306,18 @@ class _Batch:
         )
         self.prefilled_from = first
         self.stats.prefills += 1
+        self._keep_routes(rows)
+
+    def _keep_routes(self, rows: np.ndarray) -> None:
+        """Notes the experts of prompts `rows`, just prefilled, if there are any."""
+        assert self.prefilled is not None
+        if self.prefilled[1].routes is None:
+            return
+        found = np.moveaxis(np.asarray(self.prefilled[1].routes), 0, -2)
+        if self.prompt_routes is None:
+            shape = (*self.tokens.shape, *found.shape[2:])
+            self.routes = np.zeros(shape, found.dtype)
+            self.prompt_routes = np.zeros(
+                (*self.prompt_tokens.shape, *found.shape[2:]), found.dtype
+            )
+        self.prompt_routes[rows] = found

@@ -11,7 +11,8 @@ from jaxtyping import Array, Float, Int, Key, UInt32
 from rlvr_jax.config import RolloutConfig
 from rlvr_jax.core.logprobs import head_logits
 from rlvr_jax.core.sampling import draw, kept_tokens, pack_bits, sampling_log_softmax
-from rlvr_jax.models.decoder import CompletionCache, Decoder
+from rlvr_jax.models.caches import CompletionCache, PromptCache
+from rlvr_jax.models.decoder import Decoder
 from rlvr_jax.types import Rollouts
 
 
@@ -140,7 +141,7 @@ def _sample(decoder: Decoder, prompt_tokens, prompt_lengths, keys, sampling):
     )
 
     def pick(step, hidden, rollouts):
-        logits = head_logits(hidden, decoder.head_weight)
+        logits = head_logits(hidden, decoder.head_weight, decoder.head_dtype)
         return _pick_tokens(step, logits, rollouts, keys, sampling)
 
     first = jnp.broadcast_to(
@@ -161,7 +162,25 @@ def _sample(decoder: Decoder, prompt_tokens, prompt_lengths, keys, sampling):
         return _Progress(step + 1, pick(step, hidden, rollouts), cache)
 
     start = _Progress(jnp.int32(1), rollouts, cache)
-    return jax.lax.while_loop(unfinished, advance, start).rollouts
+    done = jax.lax.while_loop(unfinished, advance, start)
+    return _with_routes(done.rollouts, prompts, done.cache)
+
+
+def _with_routes(
+    rollouts: Rollouts, prompts: PromptCache, cache: CompletionCache
+) -> Rollouts:
+    """The rollouts with the experts of their tokens, if the model has any."""
+    if prompts.routes is None or cache.routes is None:
+        return rollouts
+    # The last token of a completion is not read, or only after the row has ended.
+    slots = jnp.arange(cache.routes.shape[-2])
+    was_read = slots < rollouts.completion_lengths[..., None] - 1
+    routes = jnp.moveaxis(cache.routes, 0, -2)
+    return dataclasses.replace(
+        rollouts,
+        routes=jnp.where(was_read[..., None, None], routes, 0),
+        prompt_routes=jnp.moveaxis(prompts.routes, 0, -2),
+    )
 
 
 def draw_tokens(

@@ -14,7 +14,8 @@ from flax import nnx
 from jaxtyping import Array, Bool, Float, Int, Key, UInt32
 
 from rlvr_jax.core.logprobs import head_logits
-from rlvr_jax.models.decoder import CompletionCache, Decoder, PromptCache
+from rlvr_jax.models.caches import CompletionCache, PromptCache
+from rlvr_jax.models.decoder import Decoder
 from rlvr_jax.rollout.sampler import Sampling, draw_tokens
 
 NOT_FORCED = -1
@@ -27,7 +28,8 @@ class Slots:
 
     prompts: PromptCache
     cache: CompletionCache
-    """Of one completion per slot: [L, N, 1, Hkv, T, K]."""
+    """Of one completion per slot: [L, N, 1, Hkv, T, K]. Routes are kept of completions
+    only; the host has those of prompts."""
     hidden: Float[Array, "... N D"]
     """Predicts the next token of each slot."""
     keys: Key[Array, "... N"]
@@ -70,9 +72,14 @@ def empty_slots(
     own = jnp.zeros((layers, count, 1, heads, length, width), prompts.keys.dtype)
     rows = functools.partial(jnp.zeros, (count,))
     words = (count, length, -(-vocab // 32))
+    routes = prompts.routes
+    if routes is not None:
+        shape = (layers, count, 1, length, routes.shape[-1])
+        routes = jnp.zeros(shape, routes.dtype)
     return Slots(
         prompts=PromptCache(prompt, jnp.copy(prompt), jnp.ones(count, jnp.int32)),
-        cache=CompletionCache(own, jnp.copy(own)),  # donated: no buffer twice
+        # Donated: no buffer twice.
+        cache=CompletionCache(own, jnp.copy(own), routes),
         hidden=jnp.zeros((count, hidden.shape[-1]), hidden.dtype),
         keys=jax.random.split(jax.random.key(0), count),
         step=rows(jnp.int32),
@@ -167,7 +174,7 @@ def advance(
 
     def one_token(carry):
         taken, slots = carry
-        logits = head_logits(slots.hidden, decoder.head_weight)
+        logits = head_logits(slots.hidden, decoder.head_weight, decoder.head_dtype)
         tokens, logprobs, kept = draw_tokens(logits, slots.keys, slots.step, sampling)
         at = jnp.minimum(slots.step, slots.tokens.shape[1] - 1)
         forced = slots.forced[every, at]

@@ -6,12 +6,13 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 from flax import nnx
-from jaxtyping import Array, Float, Int, UInt32
+from jaxtyping import Array, Float, Int, UInt, UInt32
 
 from rlvr_jax.core.logprobs import token_logprobs
+from rlvr_jax.core.routing import routing_flips
 from rlvr_jax.mesh.mesh import constrain_rows
 from rlvr_jax.train.state import StepPlan
-from rlvr_jax.types import Rollouts
+from rlvr_jax.types import Ratio, Rollouts
 
 
 @jax.tree_util.register_dataclass
@@ -21,6 +22,14 @@ class Prompts:
 
     tokens: Int[Array, "... P S"]
     lengths: Int[Array, "... P"]
+    routes: UInt[Array, "... P S L E"] | None = None
+    """Experts that their tokens go through; None lets the routers pick."""
+
+
+def prompts_of(rollouts: Rollouts, plan: StepPlan) -> Prompts:
+    """The prompts of rollouts, with their experts where these are replayed."""
+    routes = rollouts.prompt_routes if plan.replay_routing else None
+    return Prompts(rollouts.prompt_tokens, rollouts.prompt_lengths, routes)
 
 
 def flat(array: Array) -> Array:
@@ -42,14 +51,94 @@ def completion_states(
     A prompt is computed once for its G completions.
     """
     hidden, cache = decoder.prefill(prompts.tokens, prompts.lengths)
-    count, groups, length = completion_tokens.shape
-    # The prompt's last state predicts the first token; the last token predicts nothing.
-    first = hidden[:, -1][:, None, None]
-    first = jnp.broadcast_to(first, (count, groups, 1, hidden.shape[-1]))
-    if length == 1:
-        return first
+    if completion_tokens.shape[-1] == 1:
+        return _before_each(hidden, completion_tokens, None)
     later = decoder.extend(completion_tokens[:, :, :-1], cache)
-    return jnp.concatenate([first, later], axis=2)
+    return _before_each(hidden, completion_tokens, later)
+
+
+def routed_states(
+    decoder: Any,
+    prompts: Prompts,
+    completion_tokens: Int[Array, "P G T"],
+    routes: UInt[Array, "P G T L E"] | None,
+) -> tuple[Float[Array, "P G T D"], UInt[Array, "P G U L E"] | None]:
+    """`completion_states` of a decoder with experts.
+
+    Args:
+      decoder: with experts.
+      prompts: their routes are followed, if they have any.
+      completion_tokens: all but the last of which are read.
+      routes: of completion tokens, to be followed; None lets the routers pick.
+
+    Returns:
+      the states, and what the routers would pick for the U = T - 1 tokens that are
+      read; None where none is.
+    """
+    first = lambda array: None if array is None else jnp.moveaxis(array, -2, 0)
+    hidden, cache = decoder.prefill(
+        prompts.tokens, prompts.lengths, first(prompts.routes)
+    )
+    if completion_tokens.shape[-1] == 1:
+        return _before_each(hidden, completion_tokens, None), None
+    read = None if routes is None else routes[:, :, :-1]
+    later, picked = decoder.extend_routed(
+        completion_tokens[:, :, :-1], cache, first(read)
+    )
+    states = _before_each(hidden, completion_tokens, later)
+    return states, jnp.moveaxis(picked, 0, -2)
+
+
+def _before_each(prompt_states, completion_tokens, later):
+    """The prompt's last state predicts the first token; the last predicts nothing."""
+    count, groups, _ = completion_tokens.shape
+    first = prompt_states[:, -1][:, None, None]
+    first = jnp.broadcast_to(first, (count, groups, 1, first.shape[-1]))
+    return first if later is None else jnp.concatenate([first, later], axis=2)
+
+
+def policy_outputs(
+    parameters: nnx.State, prompts: Prompts, rows: Any, plan: StepPlan
+) -> tuple[Float[Array, "B T"], Float[Array, "B T"], Ratio | None]:
+    """Log-probs, entropies, and the share of experts that the routers would not pick.
+
+    Args:
+      parameters: of the policy.
+      prompts: with routes if these are replayed.
+      rows: `objective.Rows`. Where they have routes, these are followed if the plan
+        says so, and compared with the routers' picks in either case.
+      plan: static.
+    """
+    decoder = decoder_of(parameters, plan)
+    if rows.routes is None:
+        states, picked = (
+            completion_states(decoder, prompts, rows.completion_tokens),
+            None,
+        )
+    else:
+        states, picked = routed_states(
+            decoder,
+            prompts,
+            rows.completion_tokens,
+            rows.routes if plan.replay_routing else None,
+        )
+    logprobs, entropies = _head_logprobs(
+        decoder, states, rows.completion_tokens, rows.kept_tokens, plan
+    )
+    if picked is None:
+        return logprobs, entropies, None
+    return logprobs, entropies, _flips(picked, rows.routes, rows.token_mask)
+
+
+def _flips(picked, routes, token_mask) -> Ratio:
+    """Of the tokens that were read before one that counts, over all layers."""
+    batch, layers, experts = flat(token_mask).shape[0], *picked.shape[-2:]
+
+    def joined(array):
+        return array.astype(jnp.int32).reshape(batch, -1, experts)
+
+    mask = jnp.repeat(flat(token_mask)[:, 1:], layers, axis=1)
+    return routing_flips(joined(picked), joined(routes[:, :, :-1]), mask)
 
 
 def completion_logprobs(
@@ -58,15 +147,27 @@ def completion_logprobs(
     completion_tokens: Int[Array, "P G T"],
     kept_tokens: UInt32[Array, "P G T W"] | None,
     plan: StepPlan,
+    routes: UInt[Array, "P G T L E"] | None = None,
 ) -> tuple[Float[Array, "B T"], Float[Array, "B T"]]:
-    """Log-probs of completion tokens, and entropies; rows B = P * G."""
+    """Log-probs of completion tokens, and entropies; rows B = P * G.
+
+    `routes` are followed if the plan replays them.
+    """
     decoder = decoder_of(parameters, plan)
-    states = completion_states(decoder, prompts, completion_tokens)
+    if routes is None or not plan.replay_routing:
+        states = completion_states(decoder, prompts, completion_tokens)
+    else:
+        states, _ = routed_states(decoder, prompts, completion_tokens, routes)
+    return _head_logprobs(decoder, states, completion_tokens, kept_tokens, plan)
+
+
+def _head_logprobs(decoder, states, completion_tokens, kept_tokens, plan: StepPlan):
     rows = states.shape[0] * states.shape[1]
     return token_logprobs(
         flat(states),
         decoder.head_weight,
         flat(completion_tokens),
+        head_dtype=decoder.head_dtype,
         temperature=plan.temperature,
         kept_words=None if kept_tokens is None else flat(kept_tokens),
         chunk=max(1, plan.batch.logprob_chunk_tokens // rows),
@@ -79,13 +180,16 @@ def batch_logprobs(
     completion_tokens: Int[Array, "P G T"],
     kept_tokens: UInt32[Array, "P G T W"] | None,
     plan: StepPlan,
+    routes: UInt[Array, "P G T L E"] | None = None,
 ) -> tuple[Float[Array, "P G T"], Float[Array, "P G T"]]:
     """`completion_logprobs` of many rows by micro-batches, without a gradient."""
 
     def some(prompts, rows):
-        return completion_logprobs(parameters, prompts, *rows, plan)
+        tokens, kept, routes = rows
+        return completion_logprobs(parameters, prompts, tokens, kept, plan, routes)
 
-    return by_micro_batches(some, prompts, (completion_tokens, kept_tokens), plan)
+    rows = (completion_tokens, kept_tokens, routes)
+    return by_micro_batches(some, prompts, rows, plan)
 
 
 def rollout_logprobs(
@@ -94,10 +198,11 @@ def rollout_logprobs(
     """Log-probs of a whole batch of rollouts under fixed parameters."""
     return batch_logprobs(
         parameters,
-        Prompts(rollouts.prompt_tokens, rollouts.prompt_lengths),
+        prompts_of(rollouts, plan),
         rollouts.completion_tokens,
         rollouts.kept_tokens,
         plan,
+        rollouts.routes,
     )[0]
 
 

@@ -4,7 +4,7 @@ import dataclasses
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int, UInt32
+from jaxtyping import Array, Bool, Float, Int, UInt, UInt32
 
 from rlvr_jax.config import Objective
 from rlvr_jax.core import aggregation, kl, ratios, shaping
@@ -33,6 +33,8 @@ class Rows:
     """None while no update has been made: then the policy is its own old policy."""
     reference_logprobs: Float[Array, "... P G T"] | None
     kept_tokens: UInt32[Array, "... P G T W"] | None
+    routes: UInt[Array, "... P G T L E"] | None = None
+    """Experts of the rollouts' tokens; None for a model without."""
     counts: Bool[Array, "... P G T"] | None = None
     """Tokens that a rule over the minibatch leaves in the surrogate; None: all."""
     penalised: Bool[Array, "... P G T"] | None = None

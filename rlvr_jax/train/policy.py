@@ -2,6 +2,7 @@
 
 import functools
 import pathlib
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -51,6 +52,20 @@ def architecture_of(model: ModelConfig, vocab_size: int) -> Architecture:
             f"num_heads={model.num_heads}, and that a multiple of "
             f"num_kv_heads={model.num_kv_heads}."
         )
+    experts: dict[str, Any] = {}
+    if model.num_experts:
+        if model.num_experts_per_token > model.num_experts:
+            raise ConfigError(
+                f"model: num_experts_per_token={model.num_experts_per_token} of "
+                f"num_experts={model.num_experts}; pick at most all of them."
+            )
+        experts = {
+            "num_experts": model.num_experts,
+            "num_experts_per_token": model.num_experts_per_token,
+            "moe_intermediate_size": model.intermediate_size,
+            "qk_norm": True,
+            "family": "qwen3_moe",
+        }
     return Architecture(
         vocab_size=vocab_size,
         hidden_size=model.hidden_size,
@@ -60,6 +75,7 @@ def architecture_of(model: ModelConfig, vocab_size: int) -> Architecture:
         num_kv_heads=model.num_kv_heads,
         head_dim=model.hidden_size // model.num_heads,
         rope_theta=model.rope_theta,
+        **experts,
     )
 
 
@@ -118,6 +134,7 @@ def _prepare(decoder: Decoder, config: Config) -> None:
     """What training sets on a decoder, whether loaded or new."""
     model = config.model
     decoder.remat = model.remat
+    decoder.head_dtype = model.dtype if model.head_dtype == "model" else "float32"
     if model.lora_rank > 0:
         add_adapters(
             decoder, rank=model.lora_rank, alpha=model.lora_alpha, seed=config.seed

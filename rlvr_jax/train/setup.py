@@ -103,6 +103,7 @@ def prepare(config: Config, pool: VerifierPool) -> Setup:
         temperature=config.rollout.temperature,
         mesh=mesh,
         dtype=jnp.dtype(config.model.dtype),
+        replay_routing=config.rollout.replay_routing,
         **_critic(config),
     )
     sampling = Sampling.from_config(config.rollout, end_ids)

@@ -62,6 +62,8 @@ class StepPlan:
     mesh: Mesh
     dtype: Any
     """Of activations, and of the weights they meet."""
+    replay_routing: bool = True
+    """Tokens go through the experts of the rollouts, where these have recorded any."""
     critic: CriticConfig | None = None
     """None without a critic."""
     critic_optimizer: optax.GradientTransformation | None = None

@@ -30,8 +30,9 @@ from rlvr_jax.train.critic import batch_values, critic_metrics, update_critic
 from rlvr_jax.train.forward import (
     Prompts,
     batch_logprobs,
-    completion_logprobs,
     flat,
+    policy_outputs,
+    prompts_of,
     rollout_logprobs,
     split_micro_batches,
 )
@@ -118,6 +119,7 @@ def train_step(
         old_logprobs=old if plan.updates > 1 else None,
         reference_logprobs=reference,
         kept_tokens=rollouts.kept_tokens,
+        routes=rollouts.routes,
     )
     metrics = step_metrics.batch_metrics(
         rollouts,
@@ -152,7 +154,9 @@ def _fixed_logprobs(state: TrainState, rollouts: Rollouts, plan: StepPlan):
     if plan.updates > 1 or in_reward:
         old = rollout_logprobs(state.parameters, rollouts, plan)
     if state.reference is not None:
-        reference = rollout_logprobs(state.reference, rollouts, plan)
+        # A policy of its own, which goes through its own experts.
+        own = dataclasses.replace(rollouts, routes=None, prompt_routes=None)
+        reference = rollout_logprobs(state.reference, own, plan)
     if old is None or reference is None or not in_reward:
         return old, reference, None
     penalty = kl.kl_rewards(
@@ -187,7 +191,7 @@ def _from_extras(extras: Extras, history: RewardHistory | None, generations: int
 
 def _updates(before: TrainState, rollouts: Rollouts, rows: Rows, plan: StepPlan):
     """All minibatch updates of a step, and the metrics they make."""
-    prompts = Prompts(rollouts.prompt_tokens, rollouts.prompt_lengths)
+    prompts = prompts_of(rollouts, plan)
     minibatches = plan.batch.minibatches_per_step
     size = rollouts.prompt_lengths.shape[0] // minibatches
 
@@ -243,7 +247,12 @@ def _of_minibatch(rows: Rows, prompts, group_id, state: TrainState, plan, number
         )
     if needs_selection(objective):
         logprobs, entropies = batch_logprobs(
-            state.parameters, prompts, rows.completion_tokens, rows.kept_tokens, plan
+            state.parameters,
+            prompts,
+            rows.completion_tokens,
+            rows.kept_tokens,
+            plan,
+            rows.routes,
         )
         masks = selection_masks(
             flat(logprobs),
@@ -269,12 +278,14 @@ def _update(state: TrainState, prompts: Prompts, rows: Rows, denominator, plan):
 
     def loss(trainable, prompts, rows):
         parameters = with_trainable(state.parameters, trainable)
-        policy_logprobs, entropies = completion_logprobs(
-            parameters, prompts, rows.completion_tokens, rows.kept_tokens, plan
+        policy_logprobs, entropies, flips = policy_outputs(
+            parameters, prompts, rows, plan
         )
         numerator, sums, peaks = objective_sums(
             policy_logprobs, entropies, rows, objective, coefficient
         )
+        if flips is not None:
+            sums["routing/flip_share"] = flips
         return numerator, (sums, peaks)
 
     def accumulate(gradients, micro):

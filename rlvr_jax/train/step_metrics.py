@@ -51,6 +51,7 @@ def token_metrics(
         "kl/old_policy": mean(ratio - 1 - log_ratio),
         "mismatch/abs_logprob_mean": mean(jnp.abs(gap)),
         "mismatch/kl": mean(jnp.expm1(gap) - gap),
+        **_probability_moments(trainer, flat(rows.rollout_logprobs), mask),
         "logprob/mean": mean(terms.policy_logprobs),
         "logprob/advantage": mean(advantages),
         "logprob/product": mean(terms.policy_logprobs * advantages),
@@ -73,6 +74,26 @@ def token_metrics(
         "mismatch/abs_logprob_max": jnp.abs(gap).max(),
     }
     return sums, peaks
+
+
+def _probability_moments(trainer, sampler, mask) -> dict[str, Ratio]:
+    """What the correlation of two sets of probabilities is made of."""
+    # Around 1/2: squares of numbers near 1 would leave few digits to a small variance.
+    p, q = (jnp.where(mask > 0, jnp.exp(x), 0.5) - 0.5 for x in (trainer, sampler))
+    pairs = {"p": p, "q": q, "pp": p * p, "qq": q * q, "pq": p * q}
+    return {
+        f"moment/{name}": diagnostics.masked_mean(values, mask)
+        for name, values in pairs.items()
+    }
+
+
+def _correlation(values: dict[str, Float[Array, ""]]) -> Float[Array, ""]:
+    """Takes the moments out of `values`; 0 where one side is constant."""
+    p, q, pp, qq, pq = (
+        values.pop(f"moment/{name}") for name in ("p", "q", "pp", "qq", "pq")
+    )
+    spread = jnp.sqrt(jnp.maximum((pp - p * p) * (qq - q * q), 0))
+    return (pq - p * q) / jnp.where(spread > 0, spread, 1.0)
 
 
 def _clipping(terms: Terms, objective: Objective) -> dict[str, Ratio]:
@@ -109,6 +130,7 @@ def finished(sums: dict[str, Ratio]) -> dict[str, Float[Array, ""]]:
     # Around 1, where float32 has digits to spare.
     gap = values["ratio/mean"] - 1
     values["ratio/std"] = jnp.sqrt(jnp.maximum(square - gap**2, 0))
+    values["mismatch/correlation"] = _correlation(values)
     product = values.pop("logprob/product")
     values["entropy/covariance"] = product - values["logprob/mean"] * values.pop(
         "logprob/advantage"

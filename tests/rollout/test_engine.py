@@ -6,7 +6,7 @@ import pytest
 
 from rlvr_jax.rollout.engine import Engine
 from rlvr_jax.rollout.sampler import Sampling, row_keys, sample
-from tests import tiny
+from tests import tiny, tiny_experts
 
 
 @pytest.fixture(scope="module")
@@ -99,3 +99,20 @@ def test_nothing_compiles_after_the_first_batch(policy):
     sizes = [program._cache_size() for program in programs]
     run(policy, sampling, **settings)
     assert [program._cache_size() for program in programs] == sizes
+
+
+def test_routes_are_those_of_the_sampler():
+    """CLIP-14: experts of prompts and completions, whichever slot a row was in."""
+    policy, sampling = tiny_experts.policy(), Sampling(4, 7, tiny.END_IDS)
+    expected = plain(policy, sampling)
+    found, _, _ = run(
+        policy, sampling, num_slots=8, prompts_per_prefill=2, steps_per_call=3
+    )
+    np.testing.assert_array_equal(found.completion_tokens, expected.completion_tokens)
+    assert (np.asarray(expected.routes) > 0).mean() > 0.2
+    np.testing.assert_array_equal(found.routes, expected.routes)
+    inside = np.arange(tiny.SLOTS) >= tiny.SLOTS - tiny.prompts()[1][:, None]
+    np.testing.assert_array_equal(
+        np.asarray(found.prompt_routes)[inside],
+        np.asarray(expected.prompt_routes)[inside],
+    )
