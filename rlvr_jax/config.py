@@ -509,9 +509,14 @@ class MeshConfig:
 class CheckpointConfig:
     """When the whole state is saved under run_dir/checkpoints."""
 
-    every_steps: int = 10
-    """0: only at the end and on Ctrl-C."""
+    every_steps: int = 1
+    """What a kill can cost; 0: only at the end and on Ctrl-C."""
     keep: int = 2
+    """The newest ones."""
+    keep_best: int = 0
+    """Besides, those of highest pass@1 in an evaluation between steps."""
+    keep_every_steps: int = 0
+    """Besides, those of every so many steps."""
     export: bool = True
     """At the end, also write the policy as a Hugging Face directory (run_dir/model)."""
 

@@ -105,7 +105,7 @@ def load_model(config: Config, target: pathlib.Path, mesh: Mesh) -> Model:
     graphdef, parameters = make_decoder(config, architecture, mesh)
     origin = str(target)
     if _run_settings(target) is not None:
-        checkpoints = Checkpoints(folder, config.checkpoint.keep)
+        checkpoints = Checkpoints(folder, config.checkpoint)
         try:
             parameters, step = checkpoints.restore_parameters(parameters)
         finally:

@@ -54,7 +54,7 @@ def run(config: Config) -> dict[str, Any]:
         stop_on_signals() as stop,
     ):
         setup = prepare(config, pool)
-        checkpoints = Checkpoints(folder / "checkpoints", config.checkpoint.keep)
+        checkpoints = Checkpoints(folder / "checkpoints", config.checkpoint)
         display.print_plan(plan_sections(setup, resumes_at=checkpoints.latest))
         config_lib.save(config, folder / "config.json")
         write_json(folder / "versions.json", versions())
@@ -94,19 +94,27 @@ class _Run:
                 self.before = self._evaluate(state, 0, writer)
             with display.progress(config.steps, start=step) as progress:
                 while step < config.steps and not stop:
-                    if self._due(step, config.evaluation.every_steps):
-                        self._evaluate(state, step, writer)
+                    self._between_steps(state, step, writer)
                     state, metrics = self._step_or_save(state, step, writer)
                     writer.metrics(step, metrics)
                     progress.update(step, metrics)
                     step += 1
-                    if self._due(step, config.checkpoint.every_steps):
-                        self._save(state, step)
             if self.checkpoints.latest != step:
                 self._save(state, step)
             finished = step == config.steps
             after = self._evaluate(state, step, writer) if finished else None
         return self._finish(state, step, after)
+
+    def _between_steps(self, state: TrainState, step: int, writer: RunWriter) -> None:
+        """Evaluates and saves, where it is time to."""
+        settings, scores = self.config.checkpoint, None
+        if self._due(step, self.config.evaluation.every_steps):
+            scores = self._evaluate(state, step, writer)
+        is_candidate = scores is not None and settings.keep_best > 0
+        if not (is_candidate or self._due(step, settings.every_steps)):
+            return
+        if self.checkpoints.latest != step:
+            self._save(state, step, scores["pass@1"][0] if scores else None)
 
     @staticmethod
     def _due(step: int, every: int) -> bool:
@@ -210,10 +218,10 @@ class _Run:
         spread = np.linspace(0, len(rows) - 1, shown).astype(int) if shown else []
         display.print_completions([rows[i] for i in spread], step=step)
 
-    def _save(self, state: TrainState, step: int) -> None:
+    def _save(self, state: TrainState, step: int, score: float | None = None) -> None:
         curriculum = self.setup.curriculum.state()
         extra = {"before": self.before, "curriculum": curriculum}
-        self.checkpoints.save(state, step, extra)
+        self.checkpoints.save(state, step, extra, score)
 
     def _finish(self, state: TrainState, step: int, after) -> dict[str, Any]:
         """Summary, export and report; prints where they are."""

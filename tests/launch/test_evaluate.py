@@ -12,6 +12,7 @@ from flax import nnx
 from launch import evaluate
 from rlvr_jax import config as config_lib
 from rlvr_jax.analysis.counts import ProblemCounts, read_counts, write_counts
+from rlvr_jax.config import CheckpointConfig
 from rlvr_jax.data.tokenizer import load_tokenizer
 from rlvr_jax.mesh.mesh import make_mesh
 from rlvr_jax.models.weights import save_decoder
@@ -77,7 +78,7 @@ def run_folder(tmp_path_factory):
         config, architecture_of(config.model, tokenizer.vocab_size), mesh
     )
     plan = tiny.plan(graphdef)
-    checkpoints = Checkpoints(folder / "checkpoints", 1)
+    checkpoints = Checkpoints(folder / "checkpoints", CheckpointConfig(keep=1))
     checkpoints.save(new_state(parameters, plan), 3, {"before": None})
     checkpoints.close()
     tokenizer.save(folder / "model")
