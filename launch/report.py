@@ -4,6 +4,7 @@ python -m launch.report runs/quickstart
 python -m launch.report runs/seed0 runs/seed1 --output=seeds.html
 python -m launch.report runs/* --json        one line per run, for other tools
 python -m launch.report --plateau runs/a     why it may have stopped learning
+python -m launch.report runs/sweeps/NAME     the table of a sweep (launch.sweep)
 """
 
 import argparse
@@ -15,7 +16,7 @@ import rich.box
 import rich.console
 import rich.table
 
-from rlvr_jax.analysis import plateau, report
+from rlvr_jax.analysis import hypotheses, plateau, report, sweeps
 from rlvr_jax.analysis.runs import load_run
 
 
@@ -30,7 +31,9 @@ def main(argv: Sequence[str] | None = None) -> None:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("run_dir", nargs="+", help="run_dir of a training run")
+    parser.add_argument(
+        "run_dir", nargs="+", help="run_dir of a training run, or a sweep"
+    )
     parser.add_argument(
         "--output",
         help="the HTML file; by default RUN_DIR/report.html, or comparison.html in "
@@ -50,6 +53,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     if arguments.plateau:
         _plateau(arguments)
         return
+    if any(sweeps.is_sweep(folder) for folder in arguments.run_dir):
+        _sweep(arguments)
+        return
     try:
         path = report.write_report(arguments.run_dir, arguments.output)
         rows = [report.summary_row(load_run(folder)) for folder in arguments.run_dir]
@@ -58,6 +64,27 @@ def main(argv: Sequence[str] | None = None) -> None:
     if arguments.json:
         for row in rows:
             print(json.dumps(row, allow_nan=False))
+    print(f"report: {path}", file=sys.stderr if arguments.json else sys.stdout)
+
+
+def _sweep(arguments: argparse.Namespace) -> None:
+    """Prints a sweep's table, Markdown or a JSON line per row; writes the page."""
+    if len(arguments.run_dir) > 1:
+        sys.exit("launch.report: give one sweep at a time")
+    try:
+        results = sweeps.load_sweep(arguments.run_dir[0])
+        verdicts = hypotheses.verdicts(results)
+        section = hypotheses.section(verdicts) if verdicts else ""
+        path = sweeps.write_sweep_report(results, arguments.output, [section])
+    except (OSError, ValueError) as error:
+        sys.exit(f"launch.report: {error}")
+    if arguments.json:
+        for row in sweeps.table_rows(results):
+            print(json.dumps(row, allow_nan=False))
+    else:
+        print(sweeps.markdown(results), "", *sweeps.notes(results), sep="\n")
+        if verdicts:
+            print("", hypotheses.markdown(verdicts), sep="\n")
     print(f"report: {path}", file=sys.stderr if arguments.json else sys.stdout)
 
 

@@ -34,12 +34,13 @@ LAYERS = {
     "config": Layer(set(), set()),
     "objective_rules": Layer({"config"}, set()),
     "validate": Layer({"config", "core", "objective_rules"}, set()),
+    "sweeps": Layer({"config", "validate"}, set()),
     # numpy for pass@k, which is counted on the host in float64.
     "core": Layer({"types"}, JAX | {"numpy"}),
     # Worker processes start from here: no arrays, no devices.
     "verifiers": Layer(set(), {"mpmath"}),
     "mesh": Layer({"types", "config"}, ANY),
-    "models": Layer({"types", "config", "mesh"}, ANY),
+    "models": Layer({"types", "config", "core", "mesh"}, ANY),
     "data": Layer({"types", "config"}, ANY),
     "rollout": Layer(
         {"types", "config", "core", "mesh", "models", "data", "verifiers"}, ANY
@@ -49,7 +50,7 @@ LAYERS = {
 }
 LAYERS["train"] = Layer(set(LAYERS), ANY)
 LAYERS["launch"] = Layer(set(LAYERS), ANY)
-LAYERS["configs"] = Layer({"config", "core"}, set())
+LAYERS["configs"] = Layer({"config", "core", "sweeps"}, set())
 
 PURE_LIBRARY = {
     "collections",

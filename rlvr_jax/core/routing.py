@@ -18,11 +18,13 @@ def route(
     *,
     experts_per_token: int,
     replayed: Int[Array, "*rows K"] | None = None,
+    normalised: bool = True,
 ) -> tuple[Int[Array, "*rows K"], Float[Array, "*rows K"]]:
     r"""The experts of each token and their shares, chosen now or replayed.
 
         ids   = top-K of the router's logits, or `replayed`
-        gates = softmax of the logits at ids
+        gates = softmax of the logits at ids           normalised
+        gates = softmax of all logits, taken at ids    otherwise
 
     Replay fixes the choice, not the shares: gates are computed with today's router, so
     the gradient still reaches it.
@@ -32,9 +34,11 @@ def route(
       experts_per_token: K.
       replayed: ids from the rollout (Routing Replay, Keep Routing), for the numerator
         and the denominator of the ratio alike; None chooses anew.
+      normalised: whether the shares of the chosen sum to 1 (`norm_topk_prob` of
+        Qwen3-MoE).
 
     Returns:
-      (ids, gates); gates sum to 1 per token.
+      (ids, gates); with `normalised` gates sum to 1 per token.
 
     References:
       GSPO, sec. 5.3. https://arxiv.org/abs/2507.18071
@@ -51,6 +55,9 @@ def route(
         _, ids = jax.lax.top_k(router_logits, experts_per_token)
     else:
         ids = replayed
+    if not normalised:
+        shares = jax.nn.softmax(router_logits, axis=-1)
+        return ids, jnp.take_along_axis(shares, ids, axis=-1)
     chosen = jnp.take_along_axis(router_logits, ids, axis=-1)
     return ids, jax.nn.softmax(chosen, axis=-1)
 

@@ -4,7 +4,7 @@ import math
 from typing import Any
 
 import jax
-from jax.sharding import Mesh, NamedSharding, PartitionSpec
+from jax.sharding import AbstractMesh, Mesh, NamedSharding, PartitionSpec
 
 RULES: dict[str, tuple[str | None, ...]] = {
     "embedding": ("tensor", "fsdp"),
@@ -17,16 +17,22 @@ RULES: dict[str, tuple[str | None, ...]] = {
     "gate": (None, "fsdp", "tensor"),
     "up": (None, "fsdp", "tensor"),
     "down": (None, "tensor", "fsdp"),
+    # Of experts [L, E, inputs, outputs]: each is split like an MLP, none is apart.
+    "expert_gate": (None, None, "fsdp", "tensor"),
+    "expert_up": (None, None, "fsdp", "tensor"),
+    "expert_down": (None, None, "tensor", "fsdp"),
     "query_bias": (None, "tensor"),
     "key_bias": (None, "tensor"),
     "value_bias": (None, "tensor"),
     "gate_bias": (None, "tensor"),
     "up_bias": (None, "tensor"),
 }
-"""Parameters without a row (norms, other biases, adapters) are on every device."""
+"""Parameters without a row (norms, routers, other biases, adapters) are everywhere."""
 
 
-def parameter_spec(name: str, shape: tuple[int, ...], mesh: Mesh) -> PartitionSpec:
+def parameter_spec(
+    name: str, shape: tuple[int, ...], mesh: Mesh | AbstractMesh
+) -> PartitionSpec:
     """The rule of `name`; an axis of the array that does not divide stays whole."""
     sizes = dict(mesh.shape)
     axes = [

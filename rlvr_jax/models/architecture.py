@@ -20,9 +20,10 @@ class RopeScaling:
 
 @dataclasses.dataclass(frozen=True)
 class Architecture:
-    """One decoder of the Llama, SmolLM, Qwen2/2.5 and Qwen3 families.
+    """One decoder of the Llama, SmolLM, Qwen2/2.5, Qwen3 and Qwen3-MoE families.
 
-    Pre-norm blocks with RMSNorm, rotary grouped-query attention and a SiLU-gated MLP.
+    Pre-norm blocks with RMSNorm, rotary grouped-query attention and a SiLU-gated MLP or
+    a mixture of them (Qwen3-MoE).
     """
 
     vocab_size: int
@@ -41,8 +42,15 @@ class Architecture:
     output_bias: bool = False
     mlp_bias: bool = False
     qk_norm: bool = False
+    num_experts: int = 0
+    """Of every layer; 0: one MLP of `intermediate_size` per layer."""
+    num_experts_per_token: int = 0
+    moe_intermediate_size: int = 0
+    norm_topk_prob: bool = True
+    """The shares of a token's experts sum to 1; else they are those of all experts."""
     family: str = "llama"
-    """`model_type` of config.json: "llama", "mistral", "qwen2" or "qwen3"."""
+    """`model_type` of config.json: "llama", "mistral", "qwen2", "qwen3" or
+    "qwen3_moe"."""
 
     @property
     def num_parameters(self) -> int:
@@ -59,6 +67,9 @@ class Architecture:
             + self.mlp_bias * (2 * inner + width)
         )
         norms = 2 * width + self.qk_norm * 2 * self.head_dim
-        layer = attention + 3 * width * inner + biases + norms
+        mlp = 3 * width * inner
+        if self.num_experts:
+            mlp = width * self.num_experts * (3 * self.moe_intermediate_size + 1)
+        layer = attention + mlp + biases + norms
         tables = 1 if self.tie_embeddings else 2
         return self.num_layers * layer + tables * self.vocab_size * width + width

@@ -1,7 +1,7 @@
 """What a file of weights must offer to be loaded, and how tensors are checked.
 
-A parameter of ours stacks the tensors of all layers; files hold one tensor a layer,
-matrices as [outputs, inputs].
+A parameter of ours stacks the tensors of all layers and experts; files hold one tensor
+each, matrices as [outputs, inputs].
 """
 
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 
 from rlvr_jax.models.architecture import Architecture
-from rlvr_jax.models.decoder import parameter_shapes
+from rlvr_jax.models.parameters import parameter_shapes, stacked_axes
 
 Index = tuple[slice, ...]
 
@@ -25,8 +25,11 @@ class CheckpointFile(Protocol):
     shapes: dict[str, tuple[int, ...]]
     """Name -> shape of every tensor that holds a weight, as stored."""
 
-    def tensor_name(self, parameter: str, layer: int | None) -> str:
-        """What this format calls our `parameter` of `layer`; None outside layers."""
+    def tensor_name(self, parameter: str, at: tuple[int, ...] = ()) -> str:
+        """What this format calls the part of our `parameter` at (layer, expert).
+
+        `at` is as long as the parameter is stacked: empty outside layers.
+        """
         ...
 
     def read(self, name: str, index: Index) -> np.ndarray:
@@ -40,21 +43,20 @@ class CheckpointFile(Protocol):
 
 def is_transposed(parameter: str, shape: tuple[int, ...]) -> bool:
     """Whether files hold `parameter` (of `shape`) as [outputs, inputs], unlike us."""
-    return parameter.startswith("layers.") and len(shape) == 3
+    axes = stacked_axes(parameter)
+    return axes > 0 and len(shape) - axes == 2
 
 
 def expected_tensors(checkpoint: CheckpointFile) -> Iterator[tuple[str, tuple]]:
     """The names and shapes that the checkpoint's architecture asks for."""
     arch = checkpoint.architecture
     for parameter, shape in parameter_shapes(arch).items():
-        if not parameter.startswith("layers."):
-            yield checkpoint.tensor_name(parameter, None), shape
-            continue
-        stored = shape[1:]
+        axes = stacked_axes(parameter)
+        stored = shape[axes:]
         if is_transposed(parameter, shape):
             stored = stored[::-1]
-        for layer in range(arch.num_layers):
-            yield checkpoint.tensor_name(parameter, layer), stored
+        for at in np.ndindex(shape[:axes]):
+            yield checkpoint.tensor_name(parameter, at), stored
 
 
 def check_tensors(checkpoint: CheckpointFile) -> None:
@@ -72,7 +74,7 @@ def check_tensors(checkpoint: CheckpointFile) -> None:
         for name, shape in expected.items()
         if name in found and tuple(found[name]) != tuple(shape)
     ]
-    head = checkpoint.tensor_name("head", None)
+    head = checkpoint.tensor_name("head")
     extra = [name for name in found if name not in expected]
     if checkpoint.architecture.tie_embeddings and head in extra:
         extra.remove(head)
@@ -87,7 +89,7 @@ def check_tensors(checkpoint: CheckpointFile) -> None:
 
 
 def _tied_head_problems(checkpoint: CheckpointFile, head: str) -> list[str]:
-    embedding = checkpoint.tensor_name("embedding", None)
+    embedding = checkpoint.tensor_name("embedding")
     if embedding not in checkpoint.shapes:
         return []
     every = (slice(None), slice(None))

@@ -5,13 +5,12 @@ grow with depth. A batch has two parts: P prompts, and G completions of each. A 
 is computed once and its completions attend to it.
 """
 
-import dataclasses
-
 import jax
 import jax.numpy as jnp
 from flax import nnx
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Bool, Float, Int, UInt
 
+from rlvr_jax.core.routing import route
 from rlvr_jax.models.architecture import Architecture
 from rlvr_jax.models.attention import (
     KeyValues,
@@ -19,44 +18,9 @@ from rlvr_jax.models.attention import (
     rotary_frequencies,
     rotate,
 )
-
-
-@jax.tree_util.register_dataclass
-@dataclasses.dataclass(frozen=True)
-class PromptCache:
-    """Keys and values of P prompts in every layer."""
-
-    keys: Float[Array, "L P Hkv S K"]
-    values: Float[Array, "L P Hkv S K"]
-    lengths: Int[Array, " P"]
-
-
-@jax.tree_util.register_dataclass
-@dataclasses.dataclass(frozen=True)
-class CompletionCache:
-    """Keys and values of completions while they are sampled; slot t is token t."""
-
-    keys: Float[Array, "L P G Hkv T K"]
-    values: Float[Array, "L P G Hkv T K"]
-
-    def written(
-        self,
-        layer: Int[Array, ""],
-        step: Int[Array, ""] | Int[Array, "P G"],
-        keys: Float[Array, "P G Hkv 1 K"],
-        values: Float[Array, "P G Hkv 1 K"],
-    ) -> "CompletionCache":
-        """With the keys and values of one layer at slot `step` of every row."""
-        if step.ndim == 0:
-            at = (layer, 0, 0, 0, step, 0)
-            put = lambda cache, new: jax.lax.dynamic_update_slice(cache, new[None], at)
-        else:
-            count, groups = step.shape
-            rows = (jnp.arange(count)[:, None], jnp.arange(groups)[None])
-            at = (layer, *rows, slice(None), step)
-            put = lambda cache, new: cache.at[at].set(new[..., 0, :])
-        return CompletionCache(put(self.keys, keys), put(self.values, values))
-
+from rlvr_jax.models.caches import CompletionCache, PromptCache
+from rlvr_jax.models.experts import expert_mlp
+from rlvr_jax.models.parameters import parameter_shapes
 
 DOWN, UP = "_lora_a", "_lora_b"
 """Ends of the names of an adapter's two matrices."""
@@ -104,9 +68,16 @@ class Decoder(nnx.Module):
         return (self.embedding if tied else self.head)[...]
 
     def prefill(
-        self, tokens: Int[Array, "P S"], lengths: Int[Array, " P"]
+        self,
+        tokens: Int[Array, "P S"],
+        lengths: Int[Array, " P"],
+        routes: UInt[Array, "L P S E"] | None = None,
     ) -> tuple[Float[Array, "P S D"], PromptCache]:
-        """Runs left-padded prompts; returns normed hidden states and their cache."""
+        """Runs left-padded prompts; returns normed hidden states and their cache.
+
+        With `routes` each token goes through those E experts of every layer; what the
+        routers would have picked is in the cache all the same.
+        """
         slots = tokens.shape[-1]
         slot = jnp.arange(slots)
         start = slots - lengths[:, None]
@@ -114,19 +85,22 @@ class Decoder(nnx.Module):
         causal = slot[:, None] >= slot[None, :]
         mask = causal & (slot >= start)[:, None, :]
 
-        def layer(hidden, weights):
+        def layer(hidden, inputs):
+            weights, forced = inputs
+
             def attend(queries, keys, values):
                 return attention(queries, KeyValues(keys, values, mask[:, None]))
 
-            hidden, keys, values = self._block(
-                hidden, weights, positions[:, None], attend
+            hidden, *found = self._block(
+                hidden, weights, positions[:, None], attend, forced
             )
-            return hidden, (keys[:, 0], values[:, 0])
+            return hidden, jax.tree.map(lambda array: array[:, 0], tuple(found))
 
         hidden = self.embedding[...][tokens][:, None]
-        hidden, (keys, values) = self._scan(layer, hidden)
+        forced = None if routes is None else routes[:, :, None]
+        hidden, (keys, values, picked) = self._scan(layer, hidden, forced)
         hidden = self._norm(hidden, self.final_norm[...])
-        return hidden[:, 0], PromptCache(keys, values, lengths)
+        return hidden[:, 0], PromptCache(keys, values, lengths, picked)
 
     def extend(
         self, tokens: Int[Array, "P G T"], prompts: PromptCache
@@ -135,6 +109,15 @@ class Decoder(nnx.Module):
 
         State t is that after reading completion token t, so it predicts token t + 1.
         """
+        return self.extend_routed(tokens, prompts)[0]
+
+    def extend_routed(
+        self,
+        tokens: Int[Array, "P G T"],
+        prompts: PromptCache,
+        routes: UInt[Array, "L P G T E"] | None = None,
+    ) -> tuple[Float[Array, "P G T D"], UInt[Array, "L P G T E"] | None]:
+        """`extend` through given experts; also which ones the routers would pick."""
         time = jnp.arange(tokens.shape[-1])
         positions = jnp.broadcast_to(
             prompts.lengths[:, None, None] + time, tokens.shape
@@ -143,7 +126,7 @@ class Decoder(nnx.Module):
         prompt_mask = self._prompt_mask(prompts)
 
         def layer(hidden, inputs):
-            weights, prompt_keys, prompt_values = inputs
+            weights, prompt_keys, prompt_values, forced = inputs
 
             def attend(queries, keys, values):
                 own = KeyValues(keys, values, causal)
@@ -151,11 +134,14 @@ class Decoder(nnx.Module):
                     queries, own, KeyValues(prompt_keys, prompt_values, prompt_mask)
                 )
 
-            return self._block(hidden, weights, positions, attend)[0], None
+            hidden, _, _, picked = self._block(
+                hidden, weights, positions, attend, forced
+            )
+            return hidden, picked
 
         hidden = self.embedding[...][tokens]
-        hidden, _ = self._scan(layer, hidden, prompts.keys, prompts.values)
-        return self._norm(hidden, self.final_norm[...])
+        hidden, picked = self._scan(layer, hidden, prompts.keys, prompts.values, routes)
+        return self._norm(hidden, self.final_norm[...]), picked
 
     def empty_cache(
         self, prompts: PromptCache, num_generations: int, max_tokens: int
@@ -164,7 +150,11 @@ class Decoder(nnx.Module):
         layers, count, heads, _, width = prompts.keys.shape
         shape = (layers, count, num_generations, heads, max_tokens, width)
         empty = jnp.zeros(shape, prompts.keys.dtype)
-        return CompletionCache(empty, empty)
+        routes = prompts.routes
+        if routes is not None:
+            shape = (layers, count, num_generations, max_tokens, routes.shape[-1])
+            routes = jnp.zeros(shape, routes.dtype)
+        return CompletionCache(empty, empty, routes)
 
     def decode(
         self,
@@ -199,8 +189,10 @@ class Decoder(nnx.Module):
                     queries, own, KeyValues(prompt_keys, prompt_values, prompt_mask)
                 )
 
-            hidden, _, _ = self._block(hidden, weights, positions[..., None], attend)
-            return (hidden, cache), None
+            hidden, _, _, picked = self._block(
+                hidden, weights, positions[..., None], attend
+            )
+            return (hidden, cache.routed(index, step, picked)), None
 
         hidden = self.embedding[...][tokens][:, :, None]
         layers = jnp.arange(self.architecture.num_layers)
@@ -208,8 +200,12 @@ class Decoder(nnx.Module):
         (hidden, cache), _ = jax.lax.scan(layer, (hidden, cache), inputs)
         return self._norm(hidden[:, :, 0], self.final_norm[...]), cache
 
-    def _block(self, hidden, weights, positions, attend):
-        """One layer on [P, G, Q, D]; also its keys and values, [P, G, Hkv, Q, K]."""
+    def _block(self, hidden, weights, positions, attend, forced=None):
+        """One layer on [P, G, Q, D]; also its keys and values, [P, G, Hkv, Q, K].
+
+        Last comes which experts the router picks, [P, G, Q, E], whatever is `forced`;
+        None without experts.
+        """
         arch = self.architecture
         frequencies, factor = rotary_frequencies(
             arch.head_dim, arch.rope_theta, arch.rope_scaling
@@ -243,8 +239,39 @@ class Decoder(nnx.Module):
         attended = attended.reshape(*attended.shape[:-3], -1)
         hidden = hidden + project(attended, "output")
         normed = self._norm(hidden, weights["mlp_norm"])
+        if arch.num_experts:
+            mixed, picked = self._mixture(normed, weights, forced)
+            return hidden + mixed, keys, values, picked
         gated = jax.nn.silu(project(normed, "gate")) * project(normed, "up")
-        return hidden + project(gated, "down"), keys, values
+        return hidden + project(gated, "down"), keys, values, None
+
+    def _mixture(self, normed, weights, forced):
+        """The experts' outputs, and which the router picks."""
+        arch = self.architecture
+        logits = jnp.einsum(
+            "...d,de->...e",
+            normed,
+            weights["router"],
+            preferred_element_type=jnp.float32,
+        )
+        settings = {
+            "experts_per_token": arch.num_experts_per_token,
+            "normalised": arch.norm_topk_prob,
+        }
+        picked, gates = route(logits, **settings)
+        ids = picked
+        if forced is not None:
+            ids, gates = route(logits, **settings, replayed=forced.astype(jnp.int32))
+        mixed = expert_mlp(
+            normed.reshape(-1, arch.hidden_size),
+            ids.reshape(-1, arch.num_experts_per_token),
+            gates.reshape(-1, arch.num_experts_per_token),
+            gate=weights["expert_gate"],
+            up=weights["expert_up"],
+            down=weights["expert_down"],
+        )
+        kept_as = jnp.uint8 if arch.num_experts <= 256 else jnp.uint16
+        return mixed.reshape(normed.shape), picked.astype(kept_as)
 
     def _norm(self, values, scale):
         """RMSNorm over the last axis, in float32."""
@@ -269,37 +296,3 @@ class Decoder(nnx.Module):
     def _prompt_mask(prompts: PromptCache) -> Bool[Array, "P 1 S"]:
         slots = prompts.keys.shape[-2]
         return (jnp.arange(slots) >= slots - prompts.lengths[:, None])[:, None]
-
-
-def parameter_shapes(arch: Architecture) -> dict[str, tuple[int, ...]]:
-    """Name -> shape of every parameter; layer weights are [L, inputs, outputs]."""
-    width, inner, layers = arch.hidden_size, arch.intermediate_size, arch.num_layers
-    heads, kv_heads = arch.num_heads * arch.head_dim, arch.num_kv_heads * arch.head_dim
-    shapes: dict[str, tuple[int, ...]] = {
-        "attention_norm": (width,),
-        "query": (width, heads),
-        "key": (width, kv_heads),
-        "value": (width, kv_heads),
-        "output": (heads, width),
-        "mlp_norm": (width,),
-        "gate": (width, inner),
-        "up": (width, inner),
-        "down": (inner, width),
-    }
-    if arch.qkv_bias:
-        shapes |= {
-            "query_bias": (heads,),
-            "key_bias": (kv_heads,),
-            "value_bias": (kv_heads,),
-        }
-    if arch.output_bias:
-        shapes["output_bias"] = (width,)
-    if arch.mlp_bias:
-        shapes |= {"gate_bias": (inner,), "up_bias": (inner,), "down_bias": (width,)}
-    if arch.qk_norm:
-        shapes |= {"query_norm": (arch.head_dim,), "key_norm": (arch.head_dim,)}
-    named = {f"layers.{name}": (layers, *shape) for name, shape in shapes.items()}
-    named |= {"embedding": (arch.vocab_size, width), "final_norm": (width,)}
-    if not arch.tie_embeddings:
-        named["head"] = (arch.vocab_size, width)
-    return named

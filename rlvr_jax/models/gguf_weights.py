@@ -74,10 +74,10 @@ class GgufFile:
         except ValueError as error:
             raise ValueError(f"{path}: {error}") from None
 
-    def tensor_name(self, parameter: str, layer: int | None) -> str:
+    def tensor_name(self, parameter: str, at: tuple[int, ...] = ()) -> str:
         """See `CheckpointFile`."""
         name = _TENSOR_NAMES[parameter]
-        return name if layer is None else f"blk.{layer}.{name}"
+        return f"blk.{at[0]}.{name}" if at else name
 
     def read(self, name: str, index: Index) -> np.ndarray:
         """See `CheckpointFile`; dequantises only the rows that `index` asks for."""

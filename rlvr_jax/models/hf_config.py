@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from rlvr_jax.models.architecture import Architecture, RopeScaling
+from rlvr_jax.models.hf_experts import experts_from_config, experts_to_config
 
 Config = Mapping[str, Any]
 
@@ -28,13 +29,18 @@ _DEFAULTS: dict[str, dict[str, Any]] = {
         "head_dim": 128,
         "max_position_embeddings": 32_768,
     },
+    "qwen3_moe": {"num_key_value_heads": 4, "max_position_embeddings": 32_768},
 }
 _CLASSES = {
     "llama": "LlamaForCausalLM",
     "mistral": "MistralForCausalLM",
     "qwen2": "Qwen2ForCausalLM",
     "qwen3": "Qwen3ForCausalLM",
+    "qwen3_moe": "Qwen3MoeForCausalLM",
 }
+_BIASED = ("llama", "qwen3", "qwen3_moe")
+"""Families with a switch for biases of attention."""
+_QWEN3 = ("qwen3", "qwen3_moe")
 # The only values under which these keys leave the decoder's logits as they are.
 _REQUIRED_VALUES: dict[str, tuple[Any, ...]] = {
     "hidden_act": ("silu", "swish"),
@@ -122,11 +128,12 @@ def architecture_from_config(config: Config, *, source: str) -> Architecture:
         max_positions=size("max_position_embeddings"),
         tie_embeddings=bool(config.get("tie_word_embeddings", False)),
         # Qwen2 has these biases without a key for them, Mistral never has any.
-        qkv_bias=family == "qwen2" or (family in ("llama", "qwen3") and has_bias),
-        output_bias=family in ("llama", "qwen3") and has_bias,
+        qkv_bias=family == "qwen2" or (family in _BIASED and has_bias),
+        output_bias=family in _BIASED and has_bias,
         mlp_bias=family == "llama" and bool(config.get("mlp_bias")),
-        qk_norm=family == "qwen3",
+        qk_norm=family in _QWEN3,
         family=family,
+        **(experts_from_config(config, size, source) if family == "qwen3_moe" else {}),
     )
 
 
@@ -163,17 +170,20 @@ def config_from_architecture(arch: Architecture, *, dtype: str) -> dict[str, Any
     }
     if arch.family == "mistral":
         config["sliding_window"] = None
-    if arch.family in ("qwen2", "qwen3"):
+    if arch.family in ("qwen2", *_QWEN3):
         config["use_sliding_window"] = False
-    if arch.family in ("llama", "qwen3"):
+    if arch.family in _BIASED:
         config["attention_bias"] = arch.qkv_bias
+    if arch.family == "qwen3_moe":
+        config |= experts_to_config(arch)
     if arch.family == "llama":
         config["mlp_bias"] = arch.mlp_bias
     if architecture_from_config(config, source="config.json") != arch:
         raise ValueError(
             f"config.json of model_type {arch.family!r} cannot describe a model with "
             f"qkv_bias={arch.qkv_bias}, output_bias={arch.output_bias}, "
-            f"mlp_bias={arch.mlp_bias}, qk_norm={arch.qk_norm}."
+            f"mlp_bias={arch.mlp_bias}, qk_norm={arch.qk_norm}, "
+            f"num_experts={arch.num_experts}."
         )
     return config
 
@@ -194,7 +204,7 @@ def _refuse_unsupported(config: Config, source: str) -> None:
         )
     # Qwen keeps a window in its config without using it, unless the switch is on and
     # a layer lies above max_window_layers.
-    qwen = config["model_type"] in ("qwen2", "qwen3")
+    qwen = config["model_type"] in ("qwen2", *_QWEN3)
     in_use = config.get("sliding_window") is not None and (
         config.get("use_sliding_window", False)
         and config.get("max_window_layers", 28) < config.get("num_hidden_layers", 0)

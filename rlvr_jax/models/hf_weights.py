@@ -37,15 +37,19 @@ TENSOR_NAMES = {
     "layers.up_bias": "mlp.up_proj.bias",
     "layers.down": "mlp.down_proj.weight",
     "layers.down_bias": "mlp.down_proj.bias",
+    "layers.router": "mlp.gate.weight",
+    "layers.expert_gate": "mlp.experts.{}.gate_proj.weight",
+    "layers.expert_up": "mlp.experts.{}.up_proj.weight",
+    "layers.expert_down": "mlp.experts.{}.down_proj.weight",
 }
 _FLOATS = ("F32", "F16", "BF16", "F64")
 _SINGLE, _INDEX = "model.safetensors", "model.safetensors.index.json"
 
 
-def tensor_name(parameter: str, layer: int | None) -> str:
-    """The Hugging Face name of our `parameter`, of one `layer` if it is stacked."""
+def tensor_name(parameter: str, at: tuple[int, ...] = ()) -> str:
+    """The Hugging Face name of our `parameter`, of one (layer, expert) if stacked."""
     name = TENSOR_NAMES[parameter]
-    return name if layer is None else f"model.layers.{layer}.{name}"
+    return f"model.layers.{at[0]}.{name.format(*at[1:])}" if at else name
 
 
 class SafetensorsDirectory:
@@ -94,9 +98,9 @@ class SafetensorsDirectory:
             self._files[name] = handle
             self.shapes[name] = tuple(part.get_shape())
 
-    def tensor_name(self, parameter: str, layer: int | None) -> str:
+    def tensor_name(self, parameter: str, at: tuple[int, ...] = ()) -> str:
         """See `CheckpointFile`."""
-        return tensor_name(parameter, layer)
+        return tensor_name(parameter, at)
 
     def read(self, name: str, index: Index) -> np.ndarray:
         """See `CheckpointFile`; reads no more than `index` from disk."""

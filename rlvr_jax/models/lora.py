@@ -19,7 +19,7 @@ from rlvr_jax.models.decoder import DOWN, UP, Decoder
 from rlvr_jax.models.hf_weights import tensor_name
 
 TARGETS = ("query", "key", "value", "output", "gate", "up", "down")
-"""Weights of a layer that get an adapter."""
+"""Weights of a layer that get an adapter; a mixture's experts get none."""
 
 
 def add_adapters(decoder: Decoder, *, rank: int, alpha: float, seed: int) -> None:
@@ -33,6 +33,8 @@ def add_adapters(decoder: Decoder, *, rank: int, alpha: float, seed: int) -> Non
     """
     rngs = nnx.Rngs(seed)
     for name in TARGETS:
+        if name not in decoder.layers:
+            continue
         weight = decoder.layers[name][...]
         layers, inputs, outputs = weight.shape
         drawn = jax.random.normal(rngs.params(), (layers, inputs, rank), weight.dtype)
@@ -64,12 +66,13 @@ def is_adapter(name: str) -> bool:
 def save_adapters(decoder: Decoder, directory: str | os.PathLike[str]) -> None:
     """Writes the adapters as `peft` reads them; does nothing for a decoder without."""
     tensors: dict[str, np.ndarray] = {}
-    for name in TARGETS:
-        if name + DOWN not in decoder.layers:
-            return
+    adapted = [name for name in TARGETS if name + DOWN in decoder.layers]
+    if not adapted:
+        return
+    for name in adapted:
         for kind, suffix in ((DOWN, "lora_A"), (UP, "lora_B")):
             for layer, value in enumerate(np.asarray(decoder.layers[name + kind][...])):
-                stored = tensor_name(f"layers.{name}", layer).removesuffix(".weight")
+                stored = tensor_name(f"layers.{name}", (layer,)).removesuffix(".weight")
                 tensors[f"base_model.model.{stored}.{suffix}.weight"] = (
                     np.ascontiguousarray(value.T)
                 )
@@ -78,8 +81,8 @@ def save_adapters(decoder: Decoder, directory: str | os.PathLike[str]) -> None:
     safetensors.numpy.save_file(tensors, place / "adapter_model.safetensors")
     rank = decoder.layers["query" + DOWN][...].shape[-1]
     modules = {
-        tensor_name(f"layers.{name}", 0).removesuffix(".weight").rpartition(".")[2]
-        for name in TARGETS
+        tensor_name(f"layers.{name}", (0,)).removesuffix(".weight").rpartition(".")[2]
+        for name in adapted
     }
     config = {
         "peft_type": "LORA",

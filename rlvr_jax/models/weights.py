@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import math
 import os
 import pathlib
 from collections.abc import Callable, Mapping
@@ -20,13 +21,14 @@ from rlvr_jax.models.checkpoint_file import (
     check_tensors,
     is_transposed,
 )
-from rlvr_jax.models.decoder import Decoder, parameter_shapes
+from rlvr_jax.models.decoder import Decoder
 from rlvr_jax.models.hf_config import config_from_architecture, read_json
 from rlvr_jax.models.hf_weights import (
     SafetensorsDirectory,
     tensor_name,
     write_tensors,
 )
+from rlvr_jax.models.parameters import parameter_shapes, stacked_axes
 
 _TOKEN_KEYS = ("bos_token_id", "eos_token_id", "pad_token_id")
 
@@ -88,20 +90,19 @@ def _part_reader(
     checkpoint: CheckpointFile, parameter: str, shape: tuple[int, ...], dtype: np.dtype
 ) -> Callable[[Index | None], np.ndarray]:
     """What reads the part `index` of our stacked parameter from the file."""
-    flip = is_transposed(parameter, shape)
+    flip, axes = is_transposed(parameter, shape), stacked_axes(parameter)
 
     def read(index: Index | None) -> np.ndarray:
         index = tuple(slice(None) for _ in shape) if index is None else index
-        if not parameter.startswith("layers."):
-            name = checkpoint.tensor_name(parameter, None)
-            return checkpoint.read(name, index).astype(dtype, copy=False)
-        layers = range(shape[0])[index[0]]
-        inner = index[1:]
-        part = np.empty(
-            [len(range(n)[s]) for n, s in zip(shape, index, strict=True)], dtype
-        )
-        for slot, layer in enumerate(layers):
-            name = checkpoint.tensor_name(parameter, layer)
+        inner = index[axes:]
+        if not axes:
+            name = checkpoint.tensor_name(parameter)
+            return checkpoint.read(name, inner).astype(dtype, copy=False)
+        wanted = [range(n)[s] for n, s in zip(shape, index, strict=True)]
+        part = np.empty([len(numbers) for numbers in wanted], dtype)
+        for slot in np.ndindex(part.shape[:axes]):
+            at = tuple(wanted[axis][i] for axis, i in enumerate(slot))
+            name = checkpoint.tensor_name(parameter, at)
             values = checkpoint.read(name, inner[::-1] if flip else inner)
             part[slot] = values.T if flip else values
         return part
@@ -156,21 +157,22 @@ def save_decoder(
     arch = decoder.architecture
     parameters = parameters_of(decoder)
     dtype = str(next(iter(parameters.values())).dtype)
-    layers = {
-        tensor_name(name, layer): (name, layer)
+    parts = {
+        tensor_name(name, at): (name, at)
         for name, value in parameters.items()
-        for layer in (range(len(value)) if name.startswith("layers.") else (None,))
+        for at in np.ndindex(value.shape[: stacked_axes(name)])
     }
 
     def read(stored_name: str) -> np.ndarray:
-        name, layer = layers[stored_name]
-        value = parameters[name] if layer is None else parameters[name][layer]
+        name, at = parts[stored_name]
+        value = parameters[name][at]
         flip = is_transposed(name, parameters[name].shape)
         return _on_host(value).T if flip else _on_host(value)
 
     sizes = {
-        stored: parameters[name].nbytes // (1 if layer is None else arch.num_layers)
-        for stored, (name, layer) in layers.items()
+        stored: math.prod(parameters[name].shape[len(at) :])
+        * parameters[name].dtype.itemsize
+        for stored, (name, at) in parts.items()
     }
     if jax.process_index() != 0:
         for stored_name in sizes:  # take part in gathering what the first one writes

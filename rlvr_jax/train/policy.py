@@ -12,9 +12,10 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from rlvr_jax.config import Config, ModelConfig
 from rlvr_jax.mesh.sharding import parameter_shardings, parameter_spec
 from rlvr_jax.models.architecture import Architecture
-from rlvr_jax.models.decoder import Decoder, parameter_shapes
+from rlvr_jax.models.decoder import Decoder
 from rlvr_jax.models.known import KNOWN
 from rlvr_jax.models.lora import add_adapters
+from rlvr_jax.models.parameters import parameter_shapes
 from rlvr_jax.models.weights import load_decoder, open_checkpoint
 from rlvr_jax.train.critic import new_critic
 from rlvr_jax.train.state import CriticState, RewardHistory, StepPlan, TrainState
@@ -93,15 +94,24 @@ def make_decoder(
         _prepare(decoder, config)
         return nnx.split(decoder)
 
-    def new():
-        decoder = Decoder(architecture, rngs=nnx.Rngs(config.seed))
-        _prepare(decoder, config)
-        return decoder
-
-    graphdef, shapes = nnx.split(nnx.eval_shape(new))
+    graphdef, shapes = abstract_decoder(config, architecture)
     shardings = parameter_shardings(shapes, mesh)
+    new = functools.partial(_new, config, architecture)
     draw = jax.jit(lambda: nnx.split(new())[1], out_shardings=shardings)
     return graphdef, draw()
+
+
+def abstract_decoder(
+    config: Config, architecture: Architecture
+) -> tuple[nnx.GraphDef, nnx.State]:
+    """Definition, and shapes in place of parameters: nothing is computed."""
+    return nnx.split(nnx.eval_shape(lambda: _new(config, architecture)))
+
+
+def _new(config: Config, architecture: Architecture) -> Decoder:
+    decoder = Decoder(architecture, rngs=nnx.Rngs(config.seed))
+    _prepare(decoder, config)
+    return decoder
 
 
 def _prepare(decoder: Decoder, config: Config) -> None:

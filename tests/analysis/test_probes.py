@@ -22,7 +22,8 @@ def questions(count: int, seed: int) -> list[str]:
     return [
         f"{names[rng.integers(4)]} has {rng.integers(100, 999)} "
         f"{things[rng.integers(4)]} and buys {rng.integers(100, 999)} "
-        f"more so how many are there at {rng.integers(1, 12)} o'clock if {rng.integers(100, 999)} get lost"
+        f"more so how many are there at {rng.integers(1, 12)} o'clock if "
+        f"{rng.integers(100, 999)} get lost"
         for _ in range(count)
     ]
 

@@ -162,3 +162,15 @@ def test_guesses_are_imitated_beside_the_worked_solution():
         guesses = [text for text in solutions if "\n" not in text]
         assert (len(worked), len(guesses)) == (2, 8)
         assert all(abs(int(text) - int(problem.answer)) <= 5 for text in guesses)
+
+
+def test_solutions_that_work_it_out_twice():
+    """Of ten, 7 guesses, 2 that say the working again on new lines, 1 plain."""
+    options = {"operators": "+", "max_operand": 4, "terms": 3, "guesses": 7, "twice": 2}
+    for problem in tasks.generate("arithmetic", 0, "train", options=options)[:20]:
+        worked, solutions = problem.meta["solution"], problem.meta["solutions"]
+        assert solutions.count(worked) == 1
+        assert solutions.count(worked + "\n" + worked) == 2
+        assert len(solutions) == 10
+    with pytest.raises(ValueError, match="guesses \\+ twice is out of 0..10"):
+        tasks.generate("arithmetic", 0, "train", options={"guesses": 9, "twice": 2})

@@ -35,6 +35,7 @@ _YARN = {
     "rope_theta": 10_000.0,
 }
 _LINEAR = {"rope_type": "linear", "factor": 4.0, "rope_theta": 10_000.0}
+_EXPERTS = {"num_experts": 6, "num_experts_per_tok": 2, "moe_intermediate_size": 28}
 CONFIGS: dict[str, tuple[type, dict[str, Any]]] = {
     "llama": (transformers.LlamaConfig, {"tie_word_embeddings": False}),
     "llama_biased": (
@@ -69,6 +70,14 @@ CONFIGS: dict[str, tuple[type, dict[str, Any]]] = {
         transformers.Qwen3Config,
         {"head_dim": 16, "attention_bias": True, "tie_word_embeddings": True},
     ),
+    "qwen3_moe": (
+        transformers.Qwen3MoeConfig,
+        {"head_dim": 20, "norm_topk_prob": True} | _EXPERTS,
+    ),
+    "qwen3_moe_unnormalised": (
+        transformers.Qwen3MoeConfig,
+        _EXPERTS | {"num_experts_per_tok": 3, "attention_bias": True},
+    ),
 }
 
 
@@ -88,7 +97,7 @@ def model(name: str) -> transformers.PreTrainedModel:
             else:
                 # About the size that keeps activations near 1, so that scores of
                 # attention differ and logits are of order 1.
-                fan_in = parameter.shape[-1] if parameter.ndim == 2 else 4
+                fan_in = parameter.shape[-1] if parameter.ndim > 1 else 4
                 parameter.copy_(noise * fan_in**-0.5)
     return made.eval()
 

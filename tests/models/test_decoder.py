@@ -11,7 +11,8 @@ import pytest
 from flax import nnx
 
 from rlvr_jax.models.architecture import Architecture
-from rlvr_jax.models.decoder import Decoder, parameter_shapes
+from rlvr_jax.models.decoder import Decoder
+from rlvr_jax.models.parameters import parameter_shapes
 from rlvr_jax.models.weights import parameters_of
 
 ARCH = Architecture(

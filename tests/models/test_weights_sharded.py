@@ -9,7 +9,8 @@ import pytest
 from flax import nnx
 
 from rlvr_jax.models.architecture import Architecture
-from rlvr_jax.models.decoder import Decoder, parameter_shapes
+from rlvr_jax.models.decoder import Decoder
+from rlvr_jax.models.parameters import parameter_shapes
 from rlvr_jax.models.weights import load_decoder, parameters_of, save_decoder
 
 ARCH = Architecture(
@@ -34,7 +35,7 @@ SHARDED = """
 import sys
 import jax, numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
-from rlvr_jax.models.decoder import parameter_shapes
+from rlvr_jax.models.parameters import parameter_shapes
 from rlvr_jax.models import hf_weights
 from rlvr_jax.models.weights import load_decoder, parameters_of, save_decoder
 
@@ -103,7 +104,7 @@ source, copy, port, process = sys.argv[1:]
 jax.config.update("jax_cpu_collectives_implementation", "gloo")
 jax.distributed.initialize(f"127.0.0.1:{port}", 2, int(process))
 from jax.sharding import NamedSharding, PartitionSpec as P
-from rlvr_jax.models.decoder import parameter_shapes
+from rlvr_jax.models.parameters import parameter_shapes
 from rlvr_jax.models.weights import load_decoder, open_checkpoint, save_decoder
 
 mesh = jax.make_mesh((4,), ("fsdp",), axis_types=(jax.sharding.AxisType.Auto,))

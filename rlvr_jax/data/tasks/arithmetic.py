@@ -25,6 +25,8 @@ class Options:
     """Of ten solutions to imitate in a cold start, how many are bare guesses, off by up
     to 5, instead of the worked solution: a base model with a bad habit and a rarer good
     one, for RL to choose from."""
+    twice: int = 0
+    """Of ten, how many work it out and then once more: longer, and no better."""
     wording: str = "equation"
     """"equation" ("6 + 4 =") or "question" ("What is 6 + 4?")."""
 
@@ -39,6 +41,10 @@ class Options:
             )
         if not 0 <= self.guesses <= 10:
             raise ValueError(f"guesses is out of 0..10, got {self.guesses}")
+        if not 0 <= self.twice <= 10 - self.guesses:
+            raise ValueError(
+                f"guesses + twice is out of 0..10, got {self.guesses} + {self.twice}"
+            )
         if self.terms < 2:
             raise ValueError(f"terms is at least 2, got {self.terms}")
         if self.wording not in ("equation", "question"):
@@ -64,10 +70,12 @@ def draw(random: np.random.Generator, options: Options) -> Draft:
     question = f"{text} =" if options.wording == "equation" else f"What is {text}?"
     meta: dict[str, Any] = {"operators": "".join(signs)}
     worked = "\n".join(steps)
-    if options.guesses:
+    if options.guesses or options.twice:
         off = random.integers(-5, 5, size=options.guesses, endpoint=True).tolist()
         guessed = [str(int(steps[-1]) + by) for by in off]
-        meta["solutions"] = [*guessed, *[worked] * (10 - options.guesses)]
+        again = [f"{worked}\n{worked}"] * options.twice
+        once = [worked] * (10 - options.guesses - options.twice)
+        meta["solutions"] = [*guessed, *again, *once]
     return Draft(
         question=question,
         answer=steps[-1],

@@ -1,0 +1,65 @@
+"""The report of two interventions, filled by small runs."""
+
+import json
+
+import numpy as np
+import pytest
+
+from rlvr_jax.analysis.entropy_law import fit_entropy_law
+from rlvr_jax.analysis.interventions import NEEDED, intervention_table
+from rlvr_jax.analysis.runs import load_run
+from tests.analysis import synthetic
+
+
+def run(folder, seed, family, **changes):
+    path = synthetic.write_run(folder, steps=12, seed=seed, **changes)
+    settings = json.loads((path / "config.json").read_text())
+    settings["model"]["path"] = family
+    (path / "config.json").write_text(json.dumps(settings))
+    found = load_run(path)
+    # Not among the numbers that these runs are made of.
+    found.metrics["entropy/covariance"] = found.metrics["advantage/abs_mean"]
+    return found
+
+
+def test_the_report_is_filled(tmp_path):
+    """ENT-24: entropy, covariance, pass@1, pass@k at large k, the fitted ceiling and
+    compute, with two seeds and two families, for each of two interventions."""
+    arms = {
+        name: [
+            run(tmp_path / f"{name}{seed}", seed, f"family{seed}") for seed in (0, 1)
+        ]
+        for name in ("clip_cov", "bonus")
+    }
+    rows, missing = intervention_table(arms)
+    assert missing == []
+    assert [row["name"] for row in rows] == ["clip_cov", "bonus"]
+    for row, runs in zip(rows, arms.values(), strict=True):
+        assert (row["seeds"], row["families"]) == (2, ["family0", "family1"])
+        assert row["k"] == 8
+        assert None not in row.values()
+        mean, least, largest = row["entropy"]
+        assert least <= mean <= largest
+        last = [each.metrics["evaluation/pass@8"].values[-1] for each in runs]
+        assert row["pass@k"] == pytest.approx([np.mean(last), min(last), max(last)])
+        ceilings = [
+            fit_entropy_law(
+                each.metrics["entropy/mean"].values, each.metrics["reward/mean"].values
+            ).ceiling
+            for each in runs
+        ]
+        assert row["ceiling"][0] == pytest.approx(np.mean(ceilings))
+        # 12 steps of 8 prompts x 8 completions (the defaults) of about 120 tokens.
+        assert row["tokens"][0] == pytest.approx(12 * 64 * 120, rel=0.05)
+
+
+def test_what_is_missing_is_said(tmp_path):
+    """ENT-24: one seed, one family, unequal compute, no large k."""
+    one = run(tmp_path / "one", 0, "family0")
+    longer = load_run(synthetic.write_run(tmp_path / "longer", steps=24))
+    for name in list(longer.metrics):
+        if name.startswith("evaluation/"):
+            del longer.metrics[name]
+    longer.config["model"]["path"] = "family0"
+    _, missing = intervention_table({"a": [one], "b": [longer]})
+    assert missing == [f"{name}: {words}" for name, words in NEEDED.items()]

@@ -1,0 +1,271 @@
+"""The command that runs a sweep, with a stand-in for training that takes no time."""
+
+import importlib.util
+import itertools
+import json
+import pathlib
+import sys
+
+import pytest
+
+from launch import cells, report, sweep
+from rlvr_jax import sweeps
+from rlvr_jax.config import Config
+from rlvr_jax.sweeps import Row, Sweep
+from rlvr_jax.validate import validate
+
+ROOT = pathlib.Path(__file__).parents[2]
+ABLATION = "configs/sweeps/dapo_ablation.py"
+
+# Writes what a run leaves, with a score of its top_p; fails where top_k is 13.
+STAND_IN = """
+import json, pathlib, sys
+flags = dict(a[2:].split("=", 1) for a in sys.argv[1:])
+folder = pathlib.Path(flags["config.run_dir"])
+folder.mkdir(parents=True, exist_ok=True)
+with (folder / "calls").open("a") as calls:
+    calls.write("x")
+if flags.get("config.rollout.top_k") == "13":
+    print("this cell is broken")
+    sys.exit(3)
+score = float(flags.get("config.rollout.top_p", 0.5)) + int(flags["config.seed"]) / 100
+lines = [{"step": 0, "reward/mean": score}, {"step": 1, "reward/mean": score}]
+(folder / "metrics.jsonl").write_text("".join(json.dumps(x) + "\\n" for x in lines))
+seen = {"pass@1": [score, 0, 1]}
+summary = {"finished": True, "seconds": 1, "steps": 2}
+summary["eval"] = {"before": {"pass@1": [0.1, 0, 1]}, "after": seen}
+(folder / "summary.json").write_text(json.dumps(summary))
+"""
+
+
+@pytest.fixture
+def stand_in(tmp_path, monkeypatch):
+    script = tmp_path / "stand_in.py"
+    script.write_text(STAND_IN)
+
+    def command(recipe, cell):
+        return [sys.executable, "-I", str(script), *cell.flags]
+
+    monkeypatch.setattr(cells, "command", command)
+    return tmp_path / "out"
+
+
+def run(folder, *arguments, config="tests/end_to_end/tiny_recipe.py"):
+    return sweep.main([f"--config={ROOT / config}", f"--output={folder}", *arguments])
+
+
+def calls(folder):
+    return {
+        str(path.parent.relative_to(folder)): len(path.read_text())
+        for path in sorted(folder.rglob("calls"))
+    }
+
+
+def module(path):
+    spec = importlib.util.spec_from_file_location("sweep_file", ROOT / path)
+    assert spec is not None
+    assert spec.loader is not None
+    found = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(found)
+    return found
+
+
+def changed(base: Config, flags) -> Config:
+    """The settings of a cell, by the types that the recipe has them in."""
+    for flag in flags:
+        name, value = flag.removeprefix("--config.").split("=", 1)
+        *path, last = name.split(".")
+        section = base
+        for part in path:
+            section = getattr(section, part)
+        now = getattr(section, last)
+        kind = (lambda text: text == "true") if isinstance(now, bool) else type(now)
+        setattr(section, last, kind(value))
+    return base
+
+
+def test_a_grid_runs_every_combination_and_its_table_has_the_scores(stand_in, capsys):
+    grid = ["--grid=config.rollout.top_p=0.2,0.4", "--grid=rollout.top_k=0,1"]
+    assert run(stand_in, *grid, "--seeds=0,1") == 0
+    # One cold start per seed for all four rows, each run once.
+    assert calls(stand_in) == {
+        "start/shared/seed0": 1,
+        "start/shared/seed1": 1,
+        **{
+            f"top-p={p}-top-k={k}/seed{s}": 1
+            for p in ("0.2", "0.4")
+            for k in (0, 1)
+            for s in (0, 1)
+        },
+    }
+    capsys.readouterr()
+    report.main([str(stand_in), "--json"])
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [row["name"] for row in rows][:2] == [
+        "top_p=0.2 top_k=0",
+        "top_p=0.2 top_k=1",
+    ]
+    first = rows[0]
+    # Seeds score 20 and 21: mean 20.5, sd .7071, t(1 df, .975) = 12.706, over sqrt 2.
+    assert first["seeds"] == 2
+    assert first["mean"] == pytest.approx(20.5)
+    assert first["high"] == pytest.approx(20.5 + 12.706 * 0.5, abs=1e-3)
+    assert first["low"] == pytest.approx(20.5 - 12.706 * 0.5, abs=1e-3)
+    assert first["paper"] is None
+    assert rows[2]["change"] == pytest.approx([20.0, 20.0, 20.0])
+
+
+def test_finished_cells_are_skipped_and_unfinished_ones_run_again(stand_in, capsys):
+    grid = "--grid=rollout.top_p=0.2,0.4"
+    assert run(stand_in, grid) == 0
+    (stand_in / "top-p=0.4" / "seed0" / "summary.json").write_text(
+        '{"finished": false}'
+    )
+    assert run(stand_in, grid) == 0
+    assert calls(stand_in) == {
+        "start/shared/seed0": 1,
+        "top-p=0.2/seed0": 1,
+        "top-p=0.4/seed0": 2,
+    }
+    assert "top-p=0.2/seed0: finished before" in capsys.readouterr().out
+
+
+def test_a_failing_cell_stops_no_other(stand_in, capsys):
+    assert run(stand_in, "--grid=rollout.top_k=13,0,1") == 1
+    said = capsys.readouterr().out
+    assert "top-k=13/seed0: FAILED with status 3" in said
+    assert "this cell is broken" in said
+    assert "not finished: top-k=13/seed0" in said
+    assert "top-k=1/seed0: finished" in said
+    report.main([str(stand_in)])
+    table = capsys.readouterr().out
+    assert "1 of 3 cells are not finished" in table
+
+
+def test_without_their_cold_start_cells_are_left_out(stand_in, capsys):
+    # The start has the setting of all cells, and so fails as they would.
+    assert run(stand_in, "--config.rollout.top_k=13", "--grid=steps=1,2") == 1
+    assert calls(stand_in) == {"start/shared/seed0": 1}
+    assert "left out, as start/shared/seed0 is not finished" in capsys.readouterr().out
+
+
+def test_a_folder_is_not_mixed_with_another_sweep(stand_in, capsys):
+    assert run(stand_in, "--grid=rollout.top_p=0.2") == 0
+    assert run(stand_in, "--grid=rollout.top_p=0.2", "--config.steps=9") == 2
+    assert "--config.steps=9" in capsys.readouterr().err
+    # More seeds are no other sweep.
+    assert run(stand_in, "--grid=rollout.top_p=0.2", "--seeds=0,1") == 0
+
+
+@pytest.mark.parametrize(
+    ("argument", "said"),
+    [
+        ("--grid=objective.epsilon_hi=1,2", "did you mean objective.epsilon_high?"),
+        ("--config.stepz=3", "unknown setting stepz"),
+        ("--grid=steps", "NAME=VALUE"),
+        ("--config.seed=3", "use --seeds"),
+        ("--rows=nothing", "fits none of"),
+    ],
+)
+def test_mistakes_are_named(stand_in, capsys, argument, said):
+    assert run(stand_in, argument) == 2
+    assert said in capsys.readouterr().err
+    assert not stand_in.exists()
+
+
+def test_each_row_of_the_ladder_adds_one_switch():
+    """CLIP-07: the paper's order and figures, one change at a time."""
+    file = module(ABLATION)
+    rows = file.get_sweep(file.get_config()).rows
+    # DAPO, https://arxiv.org/abs/2503.14476, table 1.
+    assert [row.paper for row in rows] == [30, 36, 38, 41, 42, 50]
+    differing = [
+        {name for name in row.settings if row.settings[name] != before.settings[name]}
+        for before, row in itertools.pairwise(rows)
+    ]
+    assert differing == [
+        {"objective.overlong_filter"},
+        {"objective.epsilon_high"},
+        {"objective.overlong_buffer_tokens"},
+        {"objective.loss_aggregation"},
+        {"curriculum.filter"},
+    ]
+    # Of the paper's limit the buffer is 4,096 of 20,480 tokens.
+    long = file.get_config()
+    long.rollout.max_completion_tokens = 20_480
+    last = file.get_sweep(long).rows[-1].settings
+    assert last["objective.overlong_buffer_tokens"] == 4096
+
+
+@pytest.mark.parametrize(
+    "path",
+    sorted(str(p.relative_to(ROOT)) for p in (ROOT / "configs/sweeps").glob("*")),
+)
+def test_every_cell_of_the_sweeps_is_valid(path, tmp_path):
+    if not path.endswith(".py"):
+        return
+    file = module(path)
+    base = file.get_config()
+    plan = sweeps.plan(file.get_sweep(base), base, tmp_path)
+    assert plan.starts
+    for cell in [*plan.starts.values(), *plan.cells]:
+        validate(changed(file.get_config(), cell.flags))
+
+
+def test_one_axis_at_a_time():
+    """REC-26: a grid whose rows each change exactly one setting of the base.
+
+    The six axes are those that open replications isolated: context length, critic,
+    domain, staging, sampling, normalisation.
+    """
+    axes = {
+        "rollout.max_completion_tokens": ["512", "1024"],
+        "objective.advantage": ["gae"],
+        "data.train": ["task:countdown"],
+        "curriculum.stages": ['[{"until": 5}, {}]'],
+        "curriculum.filter": ["dynamic", "mask"],
+        "objective.scale_rewards": ["none"],
+    }
+    rows = sweeps.one_axis_rows(axes)
+    assert [dict(row.settings) for row in rows] == [
+        {},
+        *({name: value} for name, values in axes.items() for value in values),
+    ]
+
+
+def test_rows_that_change_the_model_have_their_own_cold_start(tmp_path):
+    base = module("tests/end_to_end/tiny_recipe.py").get_config()
+    rows = [
+        Row("base"),
+        Row("other", {"model.num_layers": 2}),
+        Row("flag", {"objective.epsilon_high": 0.2}),
+        Row("pretrained", {"model.path": "somewhere"}),
+    ]
+    plan = sweeps.plan(Sweep(rows, seeds=(0,)), base, tmp_path)
+    assert [cell.start for cell in plan.cells] == [
+        "start/shared/seed0",
+        "start/other/seed0",
+        "start/shared/seed0",
+        "",
+    ]
+    own = dict(f.split("=", 1) for f in plan.starts["start/other/seed0"].flags)
+    assert own["--config.model.num_layers"] == "2"
+    assert own["--config.steps"] == "0"
+    cell = dict(f.split("=", 1) for f in plan.cells[1].flags)
+    assert cell["--config.model.path"].endswith("start/other/seed0/model")
+    assert cell["--config.warmup.steps"] == "0"
+
+
+@pytest.mark.slow
+def test_two_real_rows_from_one_cold_start(tmp_path, capsys):
+    grid = "--grid=objective.epsilon_high=0.2,0.28"
+    recipe = "tests/end_to_end/tiny_recipe.py"
+    settings = ("--config.steps=2", "--config.warmup.steps=3")
+    assert run(tmp_path / "out", grid, *settings, config=recipe) == 0
+    capsys.readouterr()
+    report.main([str(tmp_path / "out"), "--json"])
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [row["seeds"] for row in rows] == [1, 1]
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert "epsilon_high=0.28" in page
+    assert "<svg" in page
