@@ -24,6 +24,7 @@ import rich.table
 
 from rlvr_jax.analysis.comparison import compare, summary
 from rlvr_jax.analysis.counts import ProblemCounts, read_counts, write_counts
+from rlvr_jax.analysis.protocol import by_domain
 
 _FLAGS = {
     "n": ("evaluation.num_generations", int, "completions per problem"),
@@ -66,6 +67,8 @@ def main(argv: Sequence[str] | None = None) -> None:
             files.append(_sample(arguments))
         scores = [summary(problems) for problems in files]
         both = compare(files[0], files[1]) if len(files) == 2 else None
+        if both and len({problem.domain for problem in files[0]}) > 1:
+            both["domains"] = by_domain(files[0], files[1])
     except (OSError, ValueError, RuntimeError) as error:
         sys.exit(f"launch.evaluate: {error}")
     if arguments.json:
@@ -189,7 +192,7 @@ def _print_scores(
         lines.append(
             f"perplexity of solutions {score['perplexity_correct']:.2f} (base)"
         )
-    console.print("\n".join(lines), highlight=False)
+    console.print("\n".join(lines), highlight=False, soft_wrap=True)
 
 
 def _print_comparison(console: rich.console.Console, both: dict[str, Any]) -> None:
@@ -233,12 +236,25 @@ def _print_comparison(console: rich.console.Console, both: dict[str, Any]) -> No
             f"{both['new_solutions_perplexity']:.2f}"
         )
     console.print("\n".join(lines), highlight=False, soft_wrap=True)
+    if "domains" in both:
+        console.print(_domains(both["domains"]))
     levels = rich.table.Table("first \\ second")
     for name in both["levels"]:
         levels.add_column(name, justify="right")
     for name, row in zip(both["levels"], both["transitions"], strict=True):
         levels.add_row(name, *map(str, row))
     console.print(levels)
+
+
+def _domains(rows: Sequence[dict[str, Any]]) -> rich.table.Table:
+    table = rich.table.Table("domain", "problems", "k = 1", "last k", "finding")
+    for row in rows:
+        ends = (
+            f"{100 * mean:+.1f} [{100 * low:+.1f}, {100 * high:+.1f}]"
+            for mean, low, high in (row["first"], row["last"])
+        )
+        table.add_row(row["domain"], str(row["problems"]), *ends, row["finding"])
+    return table
 
 
 def _interval(score: Sequence[float]) -> str:

@@ -227,6 +227,9 @@ class NoiseConfig:
     wrong one)."""
     random_rate: float = 0.5
     """Share that pays="random" pays."""
+    mislabelled_rate: float = 0.0
+    """Share of problems whose right answer pays="incorrect" takes for a wrong one: what
+    a label that is not verified again can be."""
     false_positive_rate: float = 0.0
     """Share of wrong completions that are paid as correct ones."""
     false_negative_rate: float = 0.0

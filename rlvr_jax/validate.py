@@ -157,6 +157,7 @@ _SHARES = (
     "reward.max_failure_rate",
     "reward.min_score",
     "noise.random_rate",
+    "noise.mislabelled_rate",
     "noise.false_positive_rate",
     "noise.false_negative_rate",
     "noise.group_flip_rate",
@@ -341,6 +342,11 @@ def _ignored(config: Config) -> Iterator[str]:
             f"noise.pays is {config.noise.pays!r}",
         ),
         (
+            config.noise.pays != "incorrect",
+            ["noise.mislabelled_rate"],
+            f"noise.pays is {config.noise.pays!r}",
+        ),
+        (
             not _draws(config),
             ["noise.seed"],
             "no setting of noise draws anything",
@@ -426,7 +432,12 @@ def _unread_rules(curriculum: CurriculumConfig) -> list[tuple[bool, list[str], s
 
 def _draws(config: Config) -> bool:
     noise = config.noise
-    rates = noise.false_positive_rate, noise.false_negative_rate, noise.group_flip_rate
+    rates = (
+        noise.false_positive_rate,
+        noise.false_negative_rate,
+        noise.group_flip_rate,
+        noise.mislabelled_rate,
+    )
     return noise.pays == "random" or any(rates)
 
 

@@ -76,7 +76,7 @@ def test_votes_that_cannot_be_counted():
 
 
 def test_best_of_k_equals_all_subsets():
-    """FORMULAS F-92; k = 1 is the mean, k = n the label of the top sample."""
+    """TT-29 (FORMULAS F-92): k = 1 is the mean, k = n the label of the top sample."""
     scores = [0.3, 0.9, 0.1, 0.5, 0.7]
     correct = [1.0, 0.0, 1.0, 1.0, 0.0]
     expected = [

@@ -172,5 +172,5 @@ def test_solutions_that_work_it_out_twice():
         assert solutions.count(worked) == 1
         assert solutions.count(worked + "\n" + worked) == 2
         assert len(solutions) == 10
-    with pytest.raises(ValueError, match="guesses \\+ twice is out of 0..10"):
+    with pytest.raises(ValueError, match=r"guesses \+ twice is out of 0..10"):
         tasks.generate("arithmetic", 0, "train", options={"guesses": 9, "twice": 2})

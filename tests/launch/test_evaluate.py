@@ -44,6 +44,22 @@ def test_published_counts_for_reading(capsys):
     assert "gained 12, lost 33" in printed
 
 
+def test_benchmarks_apart(tmp_path, capsys):
+    """PK-21: counts with domains are compared within each as well."""
+    for name, correct in (("a", (1, 2, 3, 4)), ("b", (4, 4, 1, 1))):
+        problems = [
+            ProblemCounts(str(i), 4, c, domain="easy" if i < 2 else "hard")
+            for i, c in enumerate(correct)
+        ]
+        write_counts(tmp_path / name, problems)
+    files = ["--counts", str(tmp_path / "a"), str(tmp_path / "b")]
+    evaluate.main([*files, "--json"])
+    domains = json.loads(capsys.readouterr().out)["comparison"]["domains"]
+    assert [row["first"][0] for row in domains] == pytest.approx([0.625, -0.625])
+    evaluate.main(files)
+    assert "│ hard   │ 2        │" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("arguments", [[], ["--counts", "a", "b", "c"]])
 def test_one_or_two_models(arguments, capsys):
     with pytest.raises(SystemExit) as stopped:
