@@ -303,6 +303,9 @@ class OptimizerConfig:
     weight_decay: float = 0.0
     max_grad_norm: float = 1.0
     """Global norm; 0 switches clipping off."""
+    max_nonfinite_steps: int = 3
+    """Steps in a row without a finite gradient, after which a run stops; their updates
+    are left out. 0: never."""
 
 
 @dataclasses.dataclass
@@ -370,6 +373,14 @@ class CheckpointConfig:
 
 
 @dataclasses.dataclass
+class ReplayConfig:
+    """Bundles of single updates, for `launch.replay`."""
+
+    save_every: int = 0
+    """Write one under run_dir/replay every so many steps; 0: never."""
+
+
+@dataclasses.dataclass
 class LoggingConfig:
     """What a run shows and writes."""
 
@@ -409,6 +420,7 @@ class Config:
     evaluation: EvaluationConfig = dataclasses.field(default_factory=EvaluationConfig)
     mesh: MeshConfig = dataclasses.field(default_factory=MeshConfig)
     checkpoint: CheckpointConfig = dataclasses.field(default_factory=CheckpointConfig)
+    replay: ReplayConfig = dataclasses.field(default_factory=ReplayConfig)
     logging: LoggingConfig = dataclasses.field(default_factory=LoggingConfig)
 
 

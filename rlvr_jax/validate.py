@@ -111,6 +111,8 @@ AT_LEAST: dict[str, float] = {
     "optimizer.learning_rate": 0,
     "optimizer.warmup_steps": 0,
     "optimizer.max_grad_norm": 0,
+    "optimizer.max_nonfinite_steps": 0,
+    "replay.save_every": 0,
     "batch.prompts_per_step": 1,
     "batch.minibatches_per_step": 1,
     "batch.epochs_per_step": 1,
@@ -253,7 +255,7 @@ def _batch(config: Config) -> Iterator[str]:
         yield (
             f"rollout.prompts_at_once={at_once} does not divide "
             f"batch.prompts_per_step={prompts}; try "
-            f"{max(n for n in range(1, at_once + 1) if prompts % n == 0)}, or 0 for all."
+            f"{max(n for n in range(1, at_once + 1) if prompts % n == 0)}, or 0 (all)."
         )
     size, rows = batch.micro_batch_size, prompts // minibatches * generations
     if size > 0:

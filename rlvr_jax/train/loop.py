@@ -20,12 +20,13 @@ from rlvr_jax.data.curriculum import BatchShort, CurriculumExhausted
 from rlvr_jax.mesh.mesh import fetch
 from rlvr_jax.models.lora import merged, save_adapters
 from rlvr_jax.models.weights import save_decoder
-from rlvr_jax.train import display
+from rlvr_jax.train import display, replay
 from rlvr_jax.train.checkpoint import Checkpoints
 from rlvr_jax.train.collect import Batch, Collector
 from rlvr_jax.train.completions import completion_rows
 from rlvr_jax.train.evaluation import as_metrics
 from rlvr_jax.train.extras import extras_for
+from rlvr_jax.train.guard import DivergenceGuard
 from rlvr_jax.train.interrupts import stop_on_signals
 from rlvr_jax.train.metrics import RunWriter, write_json, write_summary
 from rlvr_jax.train.optimizer import learning_rate_schedule, updates_per_step
@@ -83,6 +84,7 @@ class _Run:
         self.learners: dict[int, Callable] = {}
         self.learning_rate = learning_rate_schedule(self.config)
         self.before: dict[str, Any] | None = None
+        self.guard = DivergenceGuard(self.config.optimizer.max_nonfinite_steps)
 
     def to_the_end(self, stop) -> dict[str, Any]:
         config = self.config
@@ -97,6 +99,7 @@ class _Run:
                     self._between_steps(state, step, writer)
                     state, metrics = self._step_or_save(state, step, writer)
                     writer.metrics(step, metrics)
+                    self.guard.check(step, metrics)
                     progress.update(step, metrics)
                     step += 1
             if self.checkpoints.latest != step:
@@ -168,6 +171,7 @@ class _Run:
         )
         sampled = time.perf_counter()
         put = setup.batches.put
+        self._save_replay(state, step, batch)
         learn = self._learner(setup.sampling.max_completion_tokens)
         state, metrics = learn(
             state, batch.rollouts, put(scores.rewards), put(scores.correct), extras
@@ -190,6 +194,15 @@ class _Run:
         if every > 0 and step % every == 0:
             self._show_completions(step, batch, writer)
         return state, metrics
+
+    def _save_replay(self, state: TrainState, step: int, batch: Batch) -> None:
+        every = self.config.replay.save_every
+        if every == 0 or step % every or not self.is_first:
+            return
+        put, plan = self.setup.batches.put, self.setup.step_plan
+        scores = (put(batch.scores.rewards), put(batch.scores.correct))
+        arrays = replay.capture(state, batch.rollouts, *scores, plan)
+        replay.save(self.folder / "replay" / f"step_{step}.npz", arrays, plan, step)
 
     def _learner(self, max_completion_tokens: int):
         """The jitted train step; one for each length that a stage allows."""
