@@ -7,10 +7,7 @@ it can widen what is solved is decided by this assumption, not found by it.
 """
 
 import jax
-import jax.numpy as jnp
 from jaxtyping import Array, Float
-
-from rlvr_jax.core.logprobs import entropy_from_logits
 
 
 def solve_rates(
@@ -30,31 +27,11 @@ def tilt(
     The mean reward never falls along eta: its slope is the variance of u under pi'.
 
     Example:
-      >>> logits, solves = jnp.zeros(2), jnp.eye(2)[:1]
-      >>> print(jax.nn.softmax(tilt(logits, solves, jnp.log(3.0))).round(2))
+      >>> equal, solves = jax.numpy.zeros(2), jax.numpy.eye(2)[:1]
+      >>> print(jax.nn.softmax(tilt(equal, solves, jax.numpy.log(3.0))).round(2))
       [0.75 0.25]
     """
     return logits + eta * solves.mean(0)
-
-
-def temperature_for(logits: Float[Array, " S"], entropy: float) -> Float[Array, ""]:
-    """The temperature at which the policy has this entropy, in nats.
-
-    By bisection of log T in [-5, 5]; entropy rises with T.
-
-    Args:
-      logits: of a policy.
-      entropy: above 0, below that of equal chances.
-    """
-
-    def halve(_, bounds):
-        low, high = bounds
-        middle = (low + high) / 2
-        below = entropy_from_logits(logits / jnp.exp(middle)) < entropy
-        return jnp.where(below, middle, low), jnp.where(below, high, middle)
-
-    low, high = jax.lax.fori_loop(0, 60, halve, (jnp.array(-5.0), jnp.array(5.0)))
-    return jnp.exp((low + high) / 2)
 
 
 def expected_reward_gradient(

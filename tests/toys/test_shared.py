@@ -7,6 +7,7 @@ import pytest
 
 from rlvr_jax.core.logprobs import entropy_from_logits
 from rlvr_jax.core.passk import expected_pass_at_k
+from rlvr_jax.core.temperature import temperature_for_entropy
 from rlvr_jax.toys import shared
 
 ETAS = (0.0, 1.0, 4.0, 16.0, 64.0)
@@ -84,8 +85,9 @@ def test_a_higher_temperature_recovers_some_of_the_gap():
     solves = jnp.eye(20) * jnp.where(jnp.arange(20) < 10, 0.02, 0.9)[:, None]
     logits = jnp.where(jnp.arange(20) < 10, 1.5, 0.0)
     tilted = shared.tilt(logits, solves, 160.0)
-    target = entropy_from_logits(logits)
-    temperature = shared.temperature_for(tilted, float(target))
+    target = float(entropy_from_logits(logits))
+    row = np.asarray(tilted, float)[None]
+    temperature = temperature_for_entropy(row, target)
     assert temperature > 1
     heated = tilted / temperature
     np.testing.assert_allclose(entropy_from_logits(heated), target, rtol=1e-4)
