@@ -103,6 +103,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--data", default="", help="a source as of data.train, or several with commas"
     )
+    parser.add_argument("--step", type=int, help="of a run's checkpoint; the newest")
     parser.add_argument("--prompts", type=int, default=0, help="only the first so many")
     parser.add_argument("--base", help="a model that scores the completions, too")
     parser.add_argument("--output", type=pathlib.Path, help="where the counts go")
@@ -135,7 +136,7 @@ def _sample(arguments: argparse.Namespace) -> list[ProblemCounts]:
     problems = loading.problems_of(config, arguments.data)
     limit = arguments.prompts or (0 if arguments.data else config.evaluation.prompts)
     problems = problems[: limit or None]
-    model = loading.load_model(config, target, mesh)
+    model = loading.load_model(config, target, mesh, arguments.step)
     base = None
     if arguments.base:
         where = pathlib.Path(arguments.base).expanduser()

@@ -135,16 +135,24 @@ class Checkpoints:
         leaves = [restored["state"][name] for name in wanted]
         return jax.tree.unflatten(jax.tree.structure(like), leaves), restored["extra"]
 
-    def restore_parameters(self, like: nnx.State) -> tuple[nnx.State, int]:
-        """The newest policy alone, without optimizer or reference, and its step.
+    def restore_parameters(
+        self, like: nnx.State, step: int | None = None
+    ) -> tuple[nnx.State, int]:
+        """A policy alone, without optimizer or reference, and its step.
+
+        Args:
+          like: shapes, types and shardings.
+          step: of the checkpoint; the newest by default.
 
         Raises:
           ValueError: there is none, or it holds other arrays than `like`.
         """
-        step = self.latest
-        if step is None:
+        known = self._manager.all_steps()
+        step = self.latest if step is None else step
+        if step is None or step not in known:
             raise ValueError(
-                f"checkpoint: none to restore under {self._manager.directory}."
+                f"checkpoint: none to restore under {self._manager.directory}"
+                + (f" of step {step}; there are {known}." if known else ".")
             )
         leaves = jax.tree_util.tree_leaves_with_path(like)
         wanted = {

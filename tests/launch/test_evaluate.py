@@ -112,6 +112,8 @@ def test_a_checkpoint_brings_its_settings(run_folder):
     model = load_model(config, folder, make_mesh((1, 1, 1), jax.devices()[:1]))
     assert model.origin == f"{folder}, step 3"
     assert tiny.largest_difference(model.parameters, parameters) == 0
+    with pytest.raises(ValueError, match=r"of step 2; there are \[3\]"):
+        load_model(config, folder, make_mesh((1, 1, 1), jax.devices()[:1]), step=2)
     held_out = problems_of(config, "")
     assert {p.question for p in problems_of(config, "task:arithmetic")} == {
         p.question for p in held_out
