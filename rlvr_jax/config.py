@@ -154,6 +154,9 @@ class RolloutConfig:
     "slots" (finished ones make room at once, and are verified meanwhile)."""
     slots: int = 64
     """Completions that "slots" decodes at the same time."""
+    staleness: int = 0
+    """Steps that the sampling policy may be behind: batches are sampled and verified
+    beside the updates before them. 0: each from the newest policy."""
 
 
 @dataclasses.dataclass

@@ -62,6 +62,7 @@ AT_LEAST: dict[str, float] = {
     "rollout.prompts_at_once": 0,
     "rollout.top_k": 0,
     "rollout.slots": 1,
+    "rollout.staleness": 0,
     "control.budget": 0,
     "control.least_thinking": 0,
     "control.max_waits": 1,

@@ -21,6 +21,7 @@ from rlvr_jax.mesh.mesh import fetch
 from rlvr_jax.models.lora import merged, save_adapters
 from rlvr_jax.models.weights import save_decoder
 from rlvr_jax.train import display, replay
+from rlvr_jax.train.ahead import Ahead
 from rlvr_jax.train.checkpoint import Checkpoints
 from rlvr_jax.train.collect import Batch, Collector
 from rlvr_jax.train.completions import completion_rows
@@ -63,6 +64,7 @@ def run(config: Config) -> dict[str, Any]:
         try:
             return run.to_the_end(stop)
         finally:
+            run.ahead.close()
             checkpoints.close()
 
 
@@ -81,6 +83,12 @@ class _Run:
         self.started = started
         self.is_first = jax.process_index() == 0
         self.collect = Collector(setup, setup.curriculum)
+        self.ahead = Ahead(
+            lambda weights, step: self.collect(weights, step, setup.at(step).sampling),
+            setup.curriculum,
+            staleness=self.config.rollout.staleness,
+            steps=self.config.steps,
+        )
         self.learners: dict[int, Callable] = {}
         self.learning_rate = learning_rate_schedule(self.config)
         self.before: dict[str, Any] | None = None
@@ -130,10 +138,14 @@ class _Run:
             new_state, plan=setup.step_plan, num_problems=len(setup.train.problems)
         )
         if self.checkpoints.latest is not None:
-            state, extra = self.checkpoints.restore(like=fresh(setup.parameters))
+            like = fresh(setup.parameters)
+            weights = cast(like.parameters, self.config.model.dtype)
+            like = dataclasses.replace(like, behaviour=self.ahead.behaviour(weights))
+            state, extra = self.checkpoints.restore(like=like)
             self.before = extra["before"]
             setup.curriculum.restore(extra["curriculum"])
-            return state, int(state.step)
+            self.ahead.resume(state.behaviour, int(state.step))
+            return dataclasses.replace(state, behaviour=None), int(state.step)
         parameters = setup.parameters
         if setup.warmup is not None:
             begun = time.perf_counter()
@@ -159,7 +171,7 @@ class _Run:
         setup = self.setup.at(step)
         begun = time.perf_counter()
         weights = cast(state.parameters, self.config.model.dtype)
-        batch, tally = self.collect(weights, step, setup.sampling)
+        batch, tally, weights, age = self.ahead(weights, step)
         scores = batch.scores
         extras = extras_for(
             setup,
@@ -183,6 +195,7 @@ class _Run:
             "optimizer/learning_rate": float(
                 np.asarray(self.learning_rate(step * updates_per_step(self.config)))
             ),
+            "rollout/version_gap": age,
             "time/rollout_s": rollout_s,
             "time/verify_s": tally.verify_s,
             "time/update_s": done - sampled,
@@ -232,8 +245,12 @@ class _Run:
         display.print_completions([rows[i] for i in spread], step=step)
 
     def _save(self, state: TrainState, step: int, score: float | None = None) -> None:
-        curriculum = self.setup.curriculum.state()
-        extra = {"before": self.before, "curriculum": curriculum}
+        extra = {
+            "before": self.before,
+            "curriculum": self.ahead.curriculum_state(),
+        }
+        weights = cast(state.parameters, self.config.model.dtype)
+        state = dataclasses.replace(state, behaviour=self.ahead.behaviour(weights))
         self.checkpoints.save(state, step, extra, score)
 
     def _finish(self, state: TrainState, step: int, after) -> dict[str, Any]:
