@@ -10,6 +10,7 @@ import re
 from itertools import pairwise
 
 from rlvr_jax.verifiers import choices
+from rlvr_jax.verifiers.algebra import phrases
 from rlvr_jax.verifiers.algebra.lexer import FUNCTIONS
 from rlvr_jax.verifiers.algebra.units import UNITS
 
@@ -19,7 +20,7 @@ a text made of opening brackets can take."""
 _LONGEST_PLAIN = 400
 
 _IS = (
-    r"(?:\s|\*|_)*(?:(?:is|are|was|equals|(?:should|would|must|will|has to) be"
+    r"(?:\s|\*|_)*(?:(?:(?:is|are|was|equals|(?:should|would|must|will|has to) be)\b"
     r"|[:=\uff1a]|\n)(?:\s|\*|_)*)+"
 )
 _ENGLISH = r"\banswers?\b(?:\s+(?:to|for|of)\b[^.:\n]{0,60}?)?" + _IS
@@ -39,6 +40,7 @@ _OTHER_LANGUAGES = (
     r"\u043e\u0442\u0432\u0435\u0442\s*(?:[:\u2014-]|\u0440\u0430\u0432\u0435\u043d)?",
     r"odpowied\u017a\s*(?:to|:)",
     r"cevap\s*:?",
+    r"\u03b1\u03c0\u03ac\u03bd\u03c4\u03b7\u03c3\u03b7\s*(?:\u03b5\u03af\u03bd\u03b1\u03b9|:)",
     r"(?:\u0111\u00e1p \u00e1n|c\u00e2u tr\u1ea3 l\u1eddi)\s*(?:l\u00e0|:)",
 )
 _MARKER = re.compile("|".join([_ENGLISH, *_OTHER_LANGUAGES]), re.IGNORECASE)
@@ -63,9 +65,17 @@ _ALSO = re.compile(
     re.IGNORECASE,
 )
 
+_EITHER = re.compile(
+    r"[0-9$)}\]]\s*(?:\b(?:oder|ou|o|\u0438\u043b\u0438|albo|lub|veya|atau|eller"
+    r"|ho\u1eb7c)\b|\u6216\u8005?|\u307e\u305f\u306f|\ub610\ub294)\s*[0-9$\\(-]",
+    re.IGNORECASE,
+)
+"""3 or 4, in other languages."""
+
 _FORMULA = re.compile(
     r"\$\$(?P<a>.{1,800}?)\$\$|\\\[(?P<b>.{1,800}?)\\\]|\\\((?P<c>.{1,800}?)\\\)"
     r"|(?<!\\)\$(?P<d>[^$\n]{1,800}?)\$"
+    r"|(?P<f>-?[0-9]*\\[dtc]?frac\s*\{[^{}\n]{1,80}\}\s*\{[^{}\n]{1,80}\})"
     r"|(?P<e>[(\[][^()\[\]\n]{0,60}[0-9][^()\[\]\n]{0,60},[^()\[\]\n]{1,60}[)\]])",
     re.DOTALL,
 )
@@ -74,8 +84,17 @@ _WORD = re.compile(
     r"|[^\x00-\u036f\u0391-\u03c9\u2000-\u2bff]"
 )
 _NO_PROSE = FUNCTIONS | frozenset(
-    "and or pi infinity inf percent pct hundred thousand million billion am pm".split()
+    "and or pi infinity inf oo base percent pct hundred thousand million billion am "
+    "pm".split()
 )
+_LONGEST_PRODUCT = 3
+_SHORT_WORDS = frozenset(
+    "is it so we he an at to of in on by if be do go as am us the no my for "
+    "are was has had but not its can our you all any one two six ten red "
+    "sum she him her his who how why did get got let now see say use way "
+    "per out off too yes may i a".split()
+)
+
 _PERCENT = re.compile(r"(?:\s?\\?%|\s+(?:percent|pct)\b)")
 _NUMBER = re.compile(
     r"(?:(?<![a-zA-Z0-9)\]}.])[-+\u2212]\s?)?(?<![a-zA-Z0-9.,^_{])"
@@ -102,7 +121,10 @@ def statements(text: str, kind: str) -> list[str]:
         sentence = _first_sentence(after)
         if marker.search(sentence) or not sentence.strip(" *_$.:\n"):
             continue
-        if _NEGATED.match(sentence) or _ALSO.match(after, len(sentence)):
+        hedged = _EITHER.search(sentence) or _ALSO.match(after, len(sentence))
+        if _NEGATED.match(sentence) and kind == "letter":
+            found.append(choices.only(sentence))
+        elif _NEGATED.match(sentence) or hedged:
             found.append("")
         elif value := value_at_start(sentence, kind) or _value_in(sentence, kind):
             found.append(value)
@@ -137,6 +159,8 @@ def last_value(text: str, kind: str) -> tuple[str, str]:
     if _is_plain(text, kind):
         return text, ""
     for sentence in reversed(_SENTENCE_END.split(text)):
+        if _EITHER.search(sentence):
+            return "", "a choice of answers"
         if value := _value_in(sentence, kind):
             return value, ""
     return "", "no answer in the text"
@@ -164,7 +188,16 @@ def _is_plain(text: str, kind: str) -> bool:
         return False
     if kind == "words" or (text.isascii() and not re.search(r"\s", text)):
         return True
-    return _first_word(text) is None
+    if _first_word(text) is None or phrases.meaning(text) is not None:
+        return True
+    if not text.isascii() or not re.search(r"[-+*/^=]|\\[a-z]", text):
+        return False
+    return ". " not in text and all(map(_is_product, _WORD.findall(text)))
+
+
+def _is_product(word: str) -> bool:
+    """Whether a run of letters in a formula is a product, as in ab + bc."""
+    return len(word) <= _LONGEST_PRODUCT and word.lower() not in _SHORT_WORDS
 
 
 def _first_word(text: str) -> re.Match | None:
@@ -183,7 +216,8 @@ def _is_unit(text: str, word: re.Match) -> bool:
     if before.count("{") > before.count("}"):
         return True
     known = word[0] in UNITS and word[0] != "in"
-    return known and before.rstrip()[-1:] in tuple("0123456789}")
+    last = before.rstrip(" \\,;:!~")[-1:]
+    return known and (last in tuple("0123456789}") or before.rstrip().endswith("\\pi"))
 
 
 def _with_following(text: str, match: re.Match) -> str:

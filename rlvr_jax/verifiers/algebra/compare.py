@@ -30,6 +30,8 @@ def same(gold: Node, answer: Node) -> bool:
         if verdict is not None:
             return verdict
     first, second = elements(gold), elements(answer)
+    if gold.op == "seq" or answer.op == "seq":
+        first, second = _one_tuple(first), _one_tuple(second)
     if len(first) == len(second) == 1:
         return _same_item(_single(gold, first), _single(answer, second))
     return _same_elements(first, second, gold, answer)
@@ -44,9 +46,18 @@ def _is_defined(node: Node) -> bool:
     return True
 
 
+def _one_tuple(members: list[Element]) -> list[Element]:
+    """x = 2, y = 3 as the tuple (2, 3), by the order of the letters."""
+    if len(members) < 2 or not _names(members):
+        return members
+    ordered = sorted(members, key=lambda each: repr(each.name))
+    values = tuple(each.value for each in ordered)
+    return [Element(None, Node("seq", values, ("(", ")")))]
+
+
 def _single(node: Node, members: list[Element]) -> Node:
     """The one member of a set or list, else the node itself."""
-    if node.op in ("set", "list", "groups"):
+    if node.op in ("set", "list", "groups") or members[0].value.op == "seq":
         return members[0].value
     return node
 
@@ -137,7 +148,7 @@ def _same_item(gold: Node, answer: Node) -> bool:
     if "matrix" in (gold.op, answer.op):
         return _same_matrix(gold, answer)
     if "seq" in (gold.op, answer.op):
-        return _same_sequence(gold, answer)
+        return _same_sequence(_coordinates(gold), _coordinates(answer))
     if "ratio" in (gold.op, answer.op):
         return _same_ratio(gold, answer)
     if "base" in (gold.op, answer.op):
@@ -175,6 +186,17 @@ def _rows(node: Node) -> list[list[Node]] | None:
     if all(each.op == "seq" for each in node.args):
         return [list(each.args) for each in node.args]
     return [[each] for each in node.args]
+
+
+def _coordinates(node: Node) -> Node:
+    """The (1, 2) of a point A(1, 2)."""
+    if node.op == "mul" and len(node.args) == 2:
+        point, inner = node.args
+        if point.op == "symbol" and point.value[0].isupper() and inner.op == "seq":
+            return inner
+    if node.op == "call" and len(node.args) > 1 and node.value.isupper():
+        return Node("seq", node.args, ("(", ")"))  # P is read as a function
+    return node
 
 
 def _same_sequence(gold: Node, answer: Node) -> bool:
