@@ -22,6 +22,7 @@ _LABEL = re.compile(
     r"^\s*\\(?:text|textbf|textrm|mathrm)\s*\{[^{}0-9]{0,60}(?:[:=]|\bis)\s*\}(?=\s*\S)"
 )
 """Words before the value within a box, as in \\boxed{\\text{Answer: }5}."""
+_MARKUP = re.compile(r"<(b|strong|em|i|u)>([^<>]{1,80})</\1>")
 _TAG = re.compile(r"(</?answer>)", re.IGNORECASE)
 _EMPHASIS = re.compile(r"(?<![\w)*])\*\*(?=\S)([^*\n]+?)(?<=\S)\*\*(?![\w(*])")
 _HASHES = re.compile(r"####[ \t]*(.*)")
@@ -73,6 +74,7 @@ def final_answers(completion: str, kind: str = "value") -> Extraction:
     """
     text = visible(completion)
     text = _TURN.split(text, maxsplit=1)[0] if "<" in text else text
+    text = _MARKUP.sub(r"\2", text) if "</" in text else text
     text = _EMPHASIS.sub(r"\1", _CALCULATOR.sub("", text))
     text = _BARE_BOX.sub(r"\\boxed{\1}", text)
     if "oxed" in text:

@@ -23,7 +23,9 @@ _IS = (
     r"(?:\s|\*|_)*(?:(?:(?:is|are|was|equals|(?:should|would|must|will|has to) be)\b"
     r"|[:=\uff1a]|\n)(?:\s|\*|_)*)+"
 )
-_ENGLISH = r"\banswers?\b(?:\s+(?:to|for|of)\b[^.:\n]{0,60}?)?" + _IS
+_ENGLISH = (
+    r"(?<![a-zA-Z])answers?(?![a-zA-Z])(?:\s+(?:to|for|of)\b[^.:\n]{0,60}?)?" + _IS
+)
 _OTHER_LANGUAGES = (
     r"(?:\u7b54\u6848|\u7b54)(?:\u5e94\u8be5)?\s*[\u662f\u4e3a\u70ba]?\s*[:\uff1a]?",
     r"\u7b54\u3048\u306f",
@@ -52,7 +54,7 @@ _SENTENCE_END = re.compile(
 )
 _CLOSING = re.compile(r"\s*I hope (?:it|this) (?:is correct|helps)\W*$", re.IGNORECASE)
 _FILLER = re.compile(
-    r"(?:[\s*_:=\uff1a]|(?:is|are|either|about|approximately|roughly|exactly|simply|just"
+    r"(?:[\s*_:=\uff1a}]|(?:is|are|either|about|approximately|roughly|exactly|simply|just"
     r"|only|thus|therefore|hence|so|likely|probably|definitely|clearly|indeed|that"
     r"|equal to|given by|now|then|be|for sure|option|choice|letter|est|es|ist)\b)+",
     re.IGNORECASE,
@@ -98,17 +100,20 @@ _SHORT_WORDS = frozenset(
 _PERCENT = re.compile(r"(?:\s?\\?%|\s+(?:percent|pct)\b)")
 _NUMBER = re.compile(
     r"(?:(?<![a-zA-Z0-9)\]}.])[-+\u2212]\s?)?(?<![a-zA-Z0-9.,^_{])"
-    r"\\?[$\u20ac\u00a3]?\s?"
+    r"\\?[$\u20ac\u00a3]?\s?\u221a?"
     r"(?:[0-9]{1,2}:[0-9]{2}(?:\s?[aApP]\.?[mM]\b\.?)?"
     r"|(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)(?:[.,][0-9]+)?(?:\s?/\s?[0-9]+)?"
     r"(?:\s*(?:\\times|\*|x|\u00d7)\s*10\^\{?-?[0-9]+\}?)?)"
+    r"(?:\s?\u03c0|\s?\u221a(?:[0-9]+|\([0-9]+\)))*"
 )
+_UNFINISHED = re.compile(r"[-+*/=<>]\s*$")
 _JOINT = re.compile(
     r"\s*(?:,|;|/|\bor\b|\band\b|\bto\b|\(\s*or\b)\s*"
     r"(?:(?:or|and|maybe|perhaps|even)\b\s*)*"
 )
 _ONE = rf"{_NUMBER.pattern}(?:{_PERCENT.pattern})?"
-_NUMBERS = re.compile(rf"{_ONE}(?:{_JOINT.pattern}{_ONE})*(?![\w^]*[_^])")
+_NAMED = r"(?:[a-zA-Z](?:_?[0-9])?\s*=\s*)?"
+_NUMBERS = re.compile(rf"{_ONE}(?:{_JOINT.pattern}{_NAMED}{_ONE})*(?![\w^]*[_^])")
 
 
 def statements(text: str, kind: str) -> list[str]:
@@ -250,6 +255,7 @@ def _value_in(sentence: str, kind: str) -> str:
         match
         for match in _FORMULA.finditer(sentence)
         if _first_word(_inside(match)) is None  # else it is prose between two prices
+        and not _UNFINISHED.search(_inside(match))
     ]
     numbers = [
         match
@@ -280,5 +286,6 @@ def _last_side(formula: str) -> str:
 
 
 def _number(match: re.Match) -> str:
-    text = re.sub(r"\b(?:or|and|maybe|perhaps|even|to)\b|\(", ", ", match[0])
+    text = re.sub(r"[a-zA-Z](?:_?[0-9])?\s*=\s*", "", match[0])
+    text = re.sub(r"\b(?:or|and|maybe|perhaps|even|to)\b|\((?![0-9]+\))", ", ", text)
     return re.sub(r"[\s,]*,\s[\s,]*", ", ", text).strip(" ,$")

@@ -30,8 +30,9 @@ def same(gold: Node, answer: Node) -> bool:
         if verdict is not None:
             return verdict
     first, second = elements(gold), elements(answer)
-    if gold.op == "seq" or answer.op == "seq":
-        first, second = _one_tuple(first), _one_tuple(second)
+    if len(first) != len(second) and 1 in (len(first), len(second)):
+        if "seq" in (first[0].value.op, second[0].value.op):
+            first, second = _one_tuple(first), _one_tuple(second)
     if len(first) == len(second) == 1:
         return _same_item(_single(gold, first), _single(answer, second))
     return _same_elements(first, second, gold, answer)
@@ -47,12 +48,26 @@ def _is_defined(node: Node) -> bool:
 
 
 def _one_tuple(members: list[Element]) -> list[Element]:
-    """x = 2, y = 3 as the tuple (2, 3), by the order of the letters."""
-    if len(members) < 2 or not _names(members):
+    """x = 2, y = 3 and (y, x) = (3, 2) as the tuple (2, 3), by the letters."""
+    if len(members) > 1 and _names(members):
+        pairs = [(repr(each.name), each.value) for each in members]
+    elif len(members) == 1 and (named := _named_tuple(members[0])):
+        pairs = named
+    else:
         return members
-    ordered = sorted(members, key=lambda each: repr(each.name))
-    values = tuple(each.value for each in ordered)
+    pairs.sort(key=lambda pair: pair[0])
+    values = tuple(value for _, value in pairs)
     return [Element(None, Node("seq", values, ("(", ")")))]
+
+
+def _named_tuple(element: Element) -> list[tuple[str, Node]]:
+    """The names and values of (x, y) = (2, 3)."""
+    name, value = element
+    if name is None or name.op != "seq" or value.op != "seq":
+        return []
+    if len(name.args) != len(value.args):
+        return []
+    return list(zip(map(repr, name.args), value.args, strict=True))
 
 
 def _single(node: Node, members: list[Element]) -> Node:

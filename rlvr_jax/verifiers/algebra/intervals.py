@@ -100,7 +100,9 @@ def _listed(node: Node) -> Ends | None:
     known = [part for part in parts if part is not None]
     if len(known) != len(parts) or len(known) > _MAX_PIECES:
         return None
-    if node.value != "and" or any(each.op != "rel" for each in node.args):
+    conditions = all(each.op == "rel" for each in node.args)
+    excluded = any(each.op == "rel" and "!=" in each.value for each in node.args)
+    if not conditions or not (node.value == "and" or (node.value == "," and excluded)):
         return _union(known)
     result = known[0]
     for part in known[1:]:

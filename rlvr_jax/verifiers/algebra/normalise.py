@@ -131,6 +131,12 @@ _GOES_ON = re.compile(
 """0.333... and the like."""
 _LONGEST_CUT = 6
 """Digits after the point from which on a number that goes on may be cut off."""
+_QUALIFIER = re.compile(
+    r"\s*,?\s*\\text\s*\{\s*,?\s*for\s+(?:all|every|any|each)\b[^{},]*\}[^,]{0,60}$"
+)
+_MINUTES = re.compile(
+    r"([0-9]+)\s*\^\s*\{?\s*\\circ\s*\}?\s*([0-9]+)\s*(?:'|\^\s*\{?\\prime\s*\}?)(?!')"
+)
 _CROSS = re.compile(r"(?<=[0-9])\s*[xX]\s*(?=10\s*(?:\^|\*\*))")
 _PLUS_MINUS = re.compile(r"^\s*\+\s*-(?=\s*[0-9a-z(\\])|\+\s*/\s*-")
 _CURRENCY = re.compile(r"\b(?:US|CA|AU|HK|NZ|A|C|S)\s*\\?\$(?=\s*[0-9])")
@@ -261,7 +267,10 @@ def _latex_layout(text: str) -> str:
         text = _CHOOSE.sub(r"\\binom{\1}{\2}", text)
     if r"\dot" in text:
         text = _DOTTED.sub(r"\\overline{\1\2\3}", text)
+    if r"\text" in text:
+        text = _QUALIFIER.sub("", text)
     if r"\circ" in text:
+        text = _MINUTES.sub(r"(\1+\2/60)^\\circ ", text)
         text = _TEMPERATURE.sub(r"\\text{ degrees \1\2}", text)
     text = _EMPTY_ROOT.sub(r"\\sqrt", text)
     text = _LAYOUT.sub(" ", text)
