@@ -50,6 +50,7 @@ LAYERS = {
     "toys": Layer({"types", "core"}, JAX | {"numpy"}),
 }
 LAYERS["train"] = Layer(set(LAYERS), ANY)
+LAYERS["planning"] = Layer(set(LAYERS), ANY)
 LAYERS["launch"] = Layer(set(LAYERS), ANY)
 LAYERS["configs"] = Layer({"config", "core", "sweeps"}, set())
 

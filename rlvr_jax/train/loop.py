@@ -18,6 +18,7 @@ from rlvr_jax.analysis.report import write_report
 from rlvr_jax.config import Config
 from rlvr_jax.data.curriculum import BatchShort, CurriculumExhausted
 from rlvr_jax.mesh.mesh import fetch
+from rlvr_jax.mesh.processes import anywhere
 from rlvr_jax.models.lora import merged, save_adapters
 from rlvr_jax.models.weights import save_decoder
 from rlvr_jax.train import display, replay
@@ -37,6 +38,7 @@ from rlvr_jax.train.resume import check_same_run
 from rlvr_jax.train.setup import Setup, prepare, versions
 from rlvr_jax.train.state import TrainState
 from rlvr_jax.train.step import train_step
+from rlvr_jax.train.watch import HangWatch
 from rlvr_jax.verifiers.pool import VerifierPool
 
 
@@ -58,8 +60,9 @@ def run(config: Config) -> dict[str, Any]:
         setup = prepare(config, pool)
         checkpoints = Checkpoints(folder / "checkpoints", config.checkpoint)
         display.print_plan(plan_sections(setup, resumes_at=checkpoints.latest))
-        config_lib.save(config, folder / "config.json")
-        write_json(folder / "versions.json", versions())
+        if jax.process_index() == 0:
+            config_lib.save(config, folder / "config.json")
+            write_json(folder / "versions.json", versions())
         run = _Run(setup, folder, checkpoints, started)
         try:
             return run.to_the_end(stop)
@@ -93,19 +96,28 @@ class _Run:
         self.learning_rate = learning_rate_schedule(self.config)
         self.before: dict[str, Any] | None = None
         self.guard = DivergenceGuard(self.config.optimizer.max_nonfinite_steps)
+        self.watch = HangWatch(
+            folder / "stacks",
+            factor=self.config.logging.slow_step_factor,
+            process_index=jax.process_index(),
+        )
 
     def to_the_end(self, stop) -> dict[str, Any]:
         config = self.config
         state, step = self._start()
         with RunWriter(
-            self.folder, tensorboard=config.logging.tensorboard, resume_step=step
+            self.folder,
+            tensorboard=config.logging.tensorboard,
+            resume_step=step,
+            writes=self.is_first,
         ) as writer:
             if step == 0:
                 self.before = self._evaluate(state, 0, writer)
             with display.progress(config.steps, start=step) as progress:
-                while step < config.steps and not stop:
+                while step < config.steps and not anywhere(bool(stop)):
                     self._between_steps(state, step, writer)
-                    state, metrics = self._step_or_save(state, step, writer)
+                    with self.watch.step(step):
+                        state, metrics = self._step_or_save(state, step, writer)
                     writer.metrics(step, metrics)
                     self.guard.check(step, metrics)
                     progress.update(step, metrics)
