@@ -5,6 +5,7 @@ python -m launch.evaluate --checkpoint models/smollm2 --data packaged:gsm8k --n 
 python -m launch.evaluate --checkpoint runs/a --base models/b    perplexity as well
 python -m launch.evaluate --counts a.jsonl             scores of recorded counts
 python -m launch.evaluate --counts base.jsonl rl.jsonl     the second against the first
+python -m launch.evaluate --spread raw.jsonl chat.jsonl    one model in several ways
 
 Counts are a line per problem, {"id": ..., "n": completions, "c": correct}, and what
 else is known; a sampled model's are written to --output. A run folder brings its own
@@ -24,7 +25,7 @@ import rich.table
 
 from rlvr_jax.analysis.comparison import compare, summary
 from rlvr_jax.analysis.counts import ProblemCounts, read_counts, write_counts
-from rlvr_jax.analysis.protocol import by_domain
+from rlvr_jax.analysis.protocol import by_domain, sensitivity
 
 _FLAGS = {
     "n": ("evaluation.num_generations", int, "completions per problem"),
@@ -55,6 +56,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     """
     parser = _parser()
     arguments = parser.parse_args(argv)
+    if arguments.spread:
+        _spread(arguments)
+        return
     given = len(arguments.counts) + bool(arguments.checkpoint)
     if not 1 <= given <= 2:
         parser.error(
@@ -99,6 +103,15 @@ def _parser() -> argparse.ArgumentParser:
         help="recorded counts: one file, or base and other model; with --checkpoint, "
         "the base that it is compared with",
     )
+    parser.add_argument(
+        "--spread",
+        nargs="+",
+        default=[],
+        type=pathlib.Path,
+        metavar="JSONL",
+        help="counts of one model, evaluated in several ways (templates, temperatures, "
+        "verifiers): how much its scores hang on the way",
+    )
     parser.add_argument("--checkpoint", help="run folder, model directory or .gguf")
     parser.add_argument(
         "--data", default="", help="a source as of data.train, or several with commas"
@@ -114,6 +127,27 @@ def _parser() -> argparse.ArgumentParser:
     for flag, (_, kind, text) in _FLAGS.items():
         parser.add_argument(f"--{flag}", type=kind, help=text or None)
     return parser
+
+
+def _spread(arguments: argparse.Namespace) -> None:
+    """Prints pass@1 and pass@k of each file, and how far apart they are."""
+    try:
+        grid = {str(path): read_counts(path) for path in arguments.spread}
+        last = min(problem.n for counts in grid.values() for problem in counts)
+        found = {k: sensitivity(grid, k) for k in sorted({1, last})}
+    except (OSError, ValueError) as error:
+        sys.exit(f"launch.evaluate: {error}")
+    if arguments.json:
+        print(json.dumps({"spread": found}, allow_nan=False))
+        return
+    table = rich.table.Table("way", *(f"pass@{k}" for k in found))
+    for name in grid:
+        shares = (found[k]["pass@k"][name] for k in found)
+        table.add_row(name, *(f"{100 * share:.1f}" for share in shares))
+    spreads = (f"{100 * each['spread']:.1f}" for each in found.values())
+    table.add_section()
+    table.add_row("largest - smallest", *spreads)
+    rich.console.Console().print(table)
 
 
 def _sample(arguments: argparse.Namespace) -> list[ProblemCounts]:

@@ -60,6 +60,24 @@ def test_benchmarks_apart(tmp_path, capsys):
     assert "│ hard   │ 2        │" in capsys.readouterr().out
 
 
+def test_one_model_in_several_ways(tmp_path, capsys):
+    """PK-30, SPU-17, BEH-02: the same base with no template, a chat template and
+    another one; planted rates of 1/2, 1/8 and 1/4, all of 8."""
+    files = []
+    for name, correct in (("none", 4), ("chat", 1), ("r1", 2)):
+        files.append(str(tmp_path / name))
+        write_counts(files[-1], [ProblemCounts("a", 8, correct)])
+    evaluate.main(["--spread", *files, "--json"])
+    found = json.loads(capsys.readouterr().out)["spread"]
+    assert list(found) == ["1", "8"]
+    assert list(found["1"]["pass@k"].values()) == [0.5, 0.125, 0.25]
+    assert (found["1"]["spread"], found["8"]["spread"]) == (0.375, 0)
+    evaluate.main(["--spread", *files])
+    assert "largest - smallest" in capsys.readouterr().out
+    with pytest.raises(SystemExit, match=r"launch\.evaluate: "):
+        evaluate.main(["--spread", str(tmp_path / "nothing")])
+
+
 @pytest.mark.parametrize("arguments", [[], ["--counts", "a", "b", "c"]])
 def test_one_or_two_models(arguments, capsys):
     with pytest.raises(SystemExit) as stopped:
