@@ -29,7 +29,7 @@ def get_config() -> Config:
     return Config(
         run_dir="runs/arith_smollm2",
         steps=40,
-        model=ModelConfig(path="~/.cache/rlvr_jax/smollm2"),
+        model=ModelConfig(path="~/.cache/rlvr_jax/smollm2", remat="dots"),
         data=DataConfig(
             train="task:arithmetic",
             task_options=(

@@ -33,7 +33,7 @@ def get_config() -> Config:
     return Config(
         run_dir="runs/gsm8k_smollm2",
         steps=50,
-        model=ModelConfig(path="~/.cache/rlvr_jax/smollm2"),
+        model=ModelConfig(path="~/.cache/rlvr_jax/smollm2", remat="dots"),
         data=DataConfig(
             train="packaged:gsm8k",
             question_suffix=(

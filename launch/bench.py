@@ -130,6 +130,7 @@ def make_rollout(shape: Shape) -> tuple[nnx.GraphDef, nnx.State, Callable]:
     """The policy, and a function of no arguments that samples from it."""
     count, slots = len(shape.prompt_lengths), max(shape.prompt_lengths)
     decoder = Decoder(shape.architecture, rngs=nnx.Rngs(0))
+    decoder.remat = "dots"
     graphdef, parameters = nnx.split(decoder)
     tokens = jax.random.randint(
         jax.random.key(1), (count, slots), 0, shape.architecture.vocab_size

@@ -5,6 +5,7 @@ python -m launch.evaluate --checkpoint models/smollm2 --data packaged:gsm8k --n 
 python -m launch.evaluate --checkpoint runs/a --base models/b    perplexity as well
 python -m launch.evaluate --counts a.jsonl             scores of recorded counts
 python -m launch.evaluate --counts base.jsonl rl.jsonl     the second against the first
+python -m launch.evaluate --spread raw.jsonl chat.jsonl    one model in several ways
 
 Counts are a line per problem, {"id": ..., "n": completions, "c": correct}, and what
 else is known; a sampled model's are written to --output. A run folder brings its own
@@ -24,6 +25,7 @@ import rich.table
 
 from rlvr_jax.analysis.comparison import compare, summary
 from rlvr_jax.analysis.counts import ProblemCounts, read_counts, write_counts
+from rlvr_jax.analysis.protocol import by_domain, sensitivity
 
 _FLAGS = {
     "n": ("evaluation.num_generations", int, "completions per problem"),
@@ -54,6 +56,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     """
     parser = _parser()
     arguments = parser.parse_args(argv)
+    if arguments.spread:
+        _spread(arguments)
+        return
     given = len(arguments.counts) + bool(arguments.checkpoint)
     if not 1 <= given <= 2:
         parser.error(
@@ -66,6 +71,8 @@ def main(argv: Sequence[str] | None = None) -> None:
             files.append(_sample(arguments))
         scores = [summary(problems) for problems in files]
         both = compare(files[0], files[1]) if len(files) == 2 else None
+        if both and len({problem.domain for problem in files[0]}) > 1:
+            both["domains"] = by_domain(files[0], files[1])
     except (OSError, ValueError, RuntimeError) as error:
         sys.exit(f"launch.evaluate: {error}")
     if arguments.json:
@@ -96,10 +103,20 @@ def _parser() -> argparse.ArgumentParser:
         help="recorded counts: one file, or base and other model; with --checkpoint, "
         "the base that it is compared with",
     )
+    parser.add_argument(
+        "--spread",
+        nargs="+",
+        default=[],
+        type=pathlib.Path,
+        metavar="JSONL",
+        help="counts of one model, evaluated in several ways (templates, temperatures, "
+        "verifiers): how much its scores hang on the way",
+    )
     parser.add_argument("--checkpoint", help="run folder, model directory or .gguf")
     parser.add_argument(
         "--data", default="", help="a source as of data.train, or several with commas"
     )
+    parser.add_argument("--step", type=int, help="of a run's checkpoint; the newest")
     parser.add_argument("--prompts", type=int, default=0, help="only the first so many")
     parser.add_argument("--base", help="a model that scores the completions, too")
     parser.add_argument("--output", type=pathlib.Path, help="where the counts go")
@@ -110,6 +127,27 @@ def _parser() -> argparse.ArgumentParser:
     for flag, (_, kind, text) in _FLAGS.items():
         parser.add_argument(f"--{flag}", type=kind, help=text or None)
     return parser
+
+
+def _spread(arguments: argparse.Namespace) -> None:
+    """Prints pass@1 and pass@k of each file, and how far apart they are."""
+    try:
+        grid = {str(path): read_counts(path) for path in arguments.spread}
+        last = min(problem.n for counts in grid.values() for problem in counts)
+        found = {k: sensitivity(grid, k) for k in sorted({1, last})}
+    except (OSError, ValueError) as error:
+        sys.exit(f"launch.evaluate: {error}")
+    if arguments.json:
+        print(json.dumps({"spread": found}, allow_nan=False))
+        return
+    table = rich.table.Table("way", *(f"pass@{k}" for k in found))
+    for name in grid:
+        shares = (found[k]["pass@k"][name] for k in found)
+        table.add_row(name, *(f"{100 * share:.1f}" for share in shares))
+    spreads = (f"{100 * each['spread']:.1f}" for each in found.values())
+    table.add_section()
+    table.add_row("largest - smallest", *spreads)
+    rich.console.Console().print(table)
 
 
 def _sample(arguments: argparse.Namespace) -> list[ProblemCounts]:
@@ -132,7 +170,7 @@ def _sample(arguments: argparse.Namespace) -> list[ProblemCounts]:
     problems = loading.problems_of(config, arguments.data)
     limit = arguments.prompts or (0 if arguments.data else config.evaluation.prompts)
     problems = problems[: limit or None]
-    model = loading.load_model(config, target, mesh)
+    model = loading.load_model(config, target, mesh, arguments.step)
     base = None
     if arguments.base:
         where = pathlib.Path(arguments.base).expanduser()
@@ -189,7 +227,7 @@ def _print_scores(
         lines.append(
             f"perplexity of solutions {score['perplexity_correct']:.2f} (base)"
         )
-    console.print("\n".join(lines), highlight=False)
+    console.print("\n".join(lines), highlight=False, soft_wrap=True)
 
 
 def _print_comparison(console: rich.console.Console, both: dict[str, Any]) -> None:
@@ -233,12 +271,25 @@ def _print_comparison(console: rich.console.Console, both: dict[str, Any]) -> No
             f"{both['new_solutions_perplexity']:.2f}"
         )
     console.print("\n".join(lines), highlight=False, soft_wrap=True)
+    if "domains" in both:
+        console.print(_domains(both["domains"]))
     levels = rich.table.Table("first \\ second")
     for name in both["levels"]:
         levels.add_column(name, justify="right")
     for name, row in zip(both["levels"], both["transitions"], strict=True):
         levels.add_row(name, *map(str, row))
     console.print(levels)
+
+
+def _domains(rows: Sequence[dict[str, Any]]) -> rich.table.Table:
+    table = rich.table.Table("domain", "problems", "k = 1", "last k", "finding")
+    for row in rows:
+        ends = (
+            f"{100 * mean:+.1f} [{100 * low:+.1f}, {100 * high:+.1f}]"
+            for mean, low, high in (row["first"], row["last"])
+        )
+        table.add_row(row["domain"], str(row["problems"]), *ends, row["finding"])
+    return table
 
 
 def _interval(score: Sequence[float]) -> str:

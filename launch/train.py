@@ -1,23 +1,31 @@
 """Trains a policy: `python -m launch.train --config configs/quickstart.py`.
 
 Any setting of the recipe can be changed: `--config.objective.epsilon_high=0.28`. The
-same command continues a run that was stopped or killed.
+same command continues a run that was stopped or killed. On a pod or cluster it is
+started once per host (docs/pods.md).
 """
 
 import os
 import pathlib
 
 import jax
+from absl import flags as absl_flags
 
 from launch import flags
+from launch.processes import CHOICES, start_processes
 from rlvr_jax.config import Config
 from rlvr_jax.rollout.scoring import VerifierFailure
 from rlvr_jax.train.loop import run as run_training
 from rlvr_jax.validate import ConfigError
 
+_DISTRIBUTED = absl_flags.DEFINE_enum(
+    "distributed", "auto", CHOICES, "Whether this is one process of several."
+)
+
 
 def main(config: Config) -> int:
     """Runs the recipe; 0 when it finished or was stopped on request."""
+    start_processes(_DISTRIBUTED.value)
     use_compilation_cache()
     try:
         run_training(config)

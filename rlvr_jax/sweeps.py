@@ -20,6 +20,9 @@ Settings = Mapping[str, Any]
 """Dotted names of settings and their values; what was read from a command line stays
 text."""
 
+_IN_START = ("model.", "data.", "warmup.", "rollout.", "batch.")
+"""Settings of all cells that also hold for their cold start."""
+
 
 @dataclasses.dataclass(frozen=True)
 class Row:
@@ -97,33 +100,23 @@ def plan(
       ValueError: no row, no seed, or two rows of the same name.
     """
     _check(sweep)
-    shared_settings = dict(common or {})
+    shared = dict(common or {})
     starts: dict[str, Cell] = {}
     cells = []
     for seed, row in itertools.product(sweep.seeds, sweep.rows):
-        settings = shared_settings | dict(row.settings)
-        name = f"{row.folder}/seed{seed}"
-        start = ""
-        if not settings.get("model.path", base.model.path) and int(
-            settings.get("warmup.steps", base.warmup.steps)
-        ):
+        settings = shared | dict(row.settings)
+        name, start = f"{row.folder}/seed{seed}", ""
+        if _has_cold_start(base, settings):
             own = {k: v for k, v in settings.items() if k.startswith(_own(sweep))}
-            shared = {
-                k: v for k, v in shared_settings.items() if k in own or _is_free(k)
-            }
-            differs = {k: v for k, v in own.items() if shared_settings.get(k) != v}
+            differs = any(shared.get(k) != v for k, v in own.items())
             start = f"start/{row.folder if differs else 'shared'}/seed{seed}"
-            if start not in starts:
-                starts[start] = _start(
-                    base,
-                    shared | own | dict(sweep.start_settings),
-                    seed,
-                    folder / start,
-                    start,
-                )
+            for_start = {k: v for k, v in shared.items() if k.startswith(_IN_START)}
+            for_start |= own | dict(sweep.start_settings)
+            starts.setdefault(
+                start, _start(base, for_start, seed, folder / start, start)
+            )
             settings = _from(folder / start / "model", settings, base)
-        starting = {"run_dir": folder / name, "seed": seed}
-        flags = flags_of(starting | settings)
+        flags = flags_of({"run_dir": folder / name, "seed": seed} | settings)
         cells.append(Cell(name, folder / name, flags, start))
     return Plan(starts, cells)
 
@@ -238,9 +231,9 @@ def _own(sweep: Sweep) -> tuple[str, ...]:
     return tuple(sweep.own_start)
 
 
-def _is_free(name: str) -> bool:
-    """Whether a setting of all cells also holds for their cold start."""
-    return name.startswith(("model.", "data.", "warmup.", "rollout.", "batch."))
+def _has_cold_start(base: Config, settings: Settings) -> bool:
+    path = settings.get("model.path", base.model.path)
+    return not path and int(settings.get("warmup.steps", base.warmup.steps)) > 0
 
 
 def _start(
@@ -261,7 +254,9 @@ def _start(
     return Cell(name, run_dir, flags_of(flags))
 
 
-def _from(model: pathlib.Path, settings: dict[str, Any], base: Config) -> Settings:
+def _from(
+    model: pathlib.Path, settings: dict[str, Any], base: Config
+) -> dict[str, Any]:
     """The settings of a cell that begins from an exported cold start."""
     shape = {f"model.{field}": getattr(ModelConfig(), field) for field in NEW_MODEL}
     warm = {

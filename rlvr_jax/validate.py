@@ -65,6 +65,7 @@ AT_LEAST: dict[str, float] = {
     "rollout.prompts_at_once": 0,
     "rollout.top_k": 0,
     "rollout.slots": 1,
+    "rollout.staleness": 0,
     "control.budget": 0,
     "control.least_thinking": 0,
     "control.max_waits": 1,
@@ -114,6 +115,8 @@ AT_LEAST: dict[str, float] = {
     "optimizer.learning_rate": 0,
     "optimizer.warmup_steps": 0,
     "optimizer.max_grad_norm": 0,
+    "optimizer.max_nonfinite_steps": 0,
+    "replay.save_every": 0,
     "batch.prompts_per_step": 1,
     "batch.minibatches_per_step": 1,
     "batch.epochs_per_step": 1,
@@ -127,6 +130,8 @@ AT_LEAST: dict[str, float] = {
     "evaluation.temperature": 0,
     "checkpoint.every_steps": 0,
     "checkpoint.keep": 1,
+    "checkpoint.keep_best": 0,
+    "checkpoint.keep_every_steps": 0,
     "logging.completions_every_steps": 0,
     "logging.completions_shown": 0,
     "logging.slow_step_factor": 0,
@@ -160,6 +165,7 @@ _SHARES = (
     "reward.max_failure_rate",
     "reward.min_score",
     "noise.random_rate",
+    "noise.mislabelled_rate",
     "noise.false_positive_rate",
     "noise.false_negative_rate",
     "noise.group_flip_rate",
@@ -255,7 +261,7 @@ def _batch(config: Config) -> Iterator[str]:
         yield (
             f"rollout.prompts_at_once={at_once} does not divide "
             f"batch.prompts_per_step={prompts}; try "
-            f"{max(n for n in range(1, at_once + 1) if prompts % n == 0)}, or 0 for all."
+            f"{max(n for n in range(1, at_once + 1) if prompts % n == 0)}, or 0 (all)."
         )
     size, rows = batch.micro_batch_size, prompts // minibatches * generations
     if size > 0:
@@ -323,6 +329,11 @@ def _ignored(config: Config) -> Iterator[str]:
             ["control.think_end"],
             "neither control.budget nor control.least_thinking is set",
         ),
+        (
+            config.evaluation.every_steps == 0,
+            ["checkpoint.keep_best"],
+            "evaluation.every_steps is 0",
+        ),
         (model.lora_rank == 0, ["model.lora_alpha"], "model.lora_rank is 0"),
         (data.template == "chat", ["data.few_shot"], "data.template is 'chat'"),
         (data.template == "raw", ["data.system_prompt"], "data.template is 'raw'"),
@@ -342,6 +353,11 @@ def _ignored(config: Config) -> Iterator[str]:
         (
             config.noise.pays != "random",
             ["noise.random_rate"],
+            f"noise.pays is {config.noise.pays!r}",
+        ),
+        (
+            config.noise.pays != "incorrect",
+            ["noise.mislabelled_rate"],
             f"noise.pays is {config.noise.pays!r}",
         ),
         (
@@ -430,7 +446,12 @@ def _unread_rules(curriculum: CurriculumConfig) -> list[tuple[bool, list[str], s
 
 def _draws(config: Config) -> bool:
     noise = config.noise
-    rates = noise.false_positive_rate, noise.false_negative_rate, noise.group_flip_rate
+    rates = (
+        noise.false_positive_rate,
+        noise.false_negative_rate,
+        noise.group_flip_rate,
+        noise.mislabelled_rate,
+    )
     return noise.pays == "random" or any(rates)
 
 

@@ -6,6 +6,9 @@ import pathlib
 import pytest
 
 from rlvr_jax.config import Config
+from rlvr_jax.planning.chips import parse_topology
+from rlvr_jax.planning.pod_plan import has_libtpu, plan_pod
+from rlvr_jax.planning.programs import NAMES, abstract_run, lower, topology_mesh
 from rlvr_jax.validate import validate
 from tests import smollm2
 from tests.end_to_end import command
@@ -30,6 +33,40 @@ def test_recipes_are_valid_and_say_what_they_are(path):
     opening = (ROOT / path).read_text()
     assert opening.startswith('"""')
     assert f"--config {path}" in opening.split('"""')[1]
+
+
+PODS = {
+    "configs/dapo_qwen32b.py": "v5p:4x4x4",
+    "configs/qwen7b_gsm8k.py": "v5e:16x16",
+    "configs/r1_zero_qwen32b.py": "v5p:4x4x8",
+    "configs/magistral_small.py": "v5p:4x4x4",
+    "configs/olmo3_think_7b.py": "v5p:4x4x4",
+}
+"""Recipes for pods, and the slice that each was planned for."""
+
+
+@pytest.mark.parametrize("path", PODS)
+def test_recipes_for_pods_are_planned(path):
+    """At full size by the estimate, which is the one that the recipe states."""
+    config, topology = recipe(path), parse_topology(PODS[path])
+    plan = plan_pod(config, topology, compile_programs=False)
+    assert plan.fits
+    opening = (ROOT / path).read_text().split('"""')[1]
+    assert f"--config {path} --topology {PODS[path]}" in opening
+    assert f"{plan.time.total_s:,.0f} s" in opening
+    assert plan_pod(config, topology, layers=2, compile_programs=False).fits
+
+
+@pytest.mark.skipif(not has_libtpu(), reason="needs libtpu")
+@pytest.mark.parametrize("path", PODS)
+def test_programs_of_pods_are_traced_at_small_depth(path):
+    """All three programs, on the devices of the slice, with two layers."""
+    config, topology = recipe(path), parse_topology(PODS[path])
+    plan = plan_pod(config, topology, layers=2, compile_programs=False)
+    mesh = topology_mesh(topology.name, plan.mesh_shape)
+    run = abstract_run(config, plan.architecture, mesh)
+    for name in NAMES:
+        assert lower(run, name).as_text()
 
 
 def test_two_steps_of_the_quickstart(tmp_path):

@@ -31,7 +31,8 @@ class Layer:
 
 LAYERS = {
     "types": Layer(set(), JAX),
-    "config": Layer(set(), set()),
+    "objective_config": Layer(set(), set()),
+    "config": Layer({"objective_config"}, set()),
     "objective_rules": Layer({"config"}, set()),
     "validate": Layer({"config", "core", "objective_rules"}, set()),
     "sweeps": Layer({"config", "validate"}, set()),
@@ -49,6 +50,7 @@ LAYERS = {
     "toys": Layer({"types", "core"}, JAX | {"numpy"}),
 }
 LAYERS["train"] = Layer(set(LAYERS), ANY)
+LAYERS["planning"] = Layer(set(LAYERS), ANY)
 LAYERS["launch"] = Layer(set(LAYERS), ANY)
 LAYERS["configs"] = Layer({"config", "core", "sweeps"}, set())
 

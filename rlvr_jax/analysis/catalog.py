@@ -176,6 +176,11 @@ SECTIONS = (
                     ("noise/false_negative_share", "correct, and not paid"),
                 ),
             ),
+            Chart(
+                "Paid, and right after all",
+                "share",
+                (("noise/paid_correct_share", "of the paid"),),
+            ),
             Chart("Pattern matched", "share", (("noise/pattern_share", "matches"),)),
             Chart(
                 "Advantage of the pattern",

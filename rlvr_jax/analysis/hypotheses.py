@@ -12,12 +12,15 @@ other than a right answer:
 Shao et al., Spurious Rewards (https://arxiv.org/abs/2506.10947), found gains of +29.1
 (truth), +27.1 (majority), +24.1 (incorrect), +21.4 (random) and +13.8 points (format)
 on MATH-500 with Qwen2.5-Math-7B, and none on other families.
+`claims.separate_causes` asks the same of single figures; here the runs of a sweep
+decide, by intervals over seeds.
 """
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from rlvr_jax.analysis import page
+from rlvr_jax.analysis.claims import MINIMUM_BAR, missing_evidence
 from rlvr_jax.analysis.sweeps import (
     Interval,
     SweepResults,
@@ -26,8 +29,8 @@ from rlvr_jax.analysis.sweeps import (
     interval,
 )
 
-SUPPORTED, AGAINST = "supported", "against"
-UNCLEAR, UNTESTED = "unclear", "not tested"
+SUPPORTED, AGAINST = "supported", "ruled out"
+UNCLEAR, UNTESTED = "open", "not tested"
 NOTHING = "nothing to explain"
 
 BUDGET = ("steps", "batch.prompts_per_step", "rollout.num_generations")
@@ -67,41 +70,37 @@ def hypotheses(arms: Mapping[str, SweepRow]) -> list[Verdict]:
 
 
 def minimum_bar(arms: Mapping[str, SweepRow]) -> list[Verdict]:
-    """What a claim about a reward has to bring, and whether this sweep does."""
+    """What a claim about a reward has to bring, and whether these arms do."""
     done = {role for role, row in arms.items() if row.seeds}
     noisy = "incorrect" in arms
-    truth, control = arms.get("truth"), arms.get("random")
-    same = bool(
-        truth
-        and control
-        and truth.runs
-        and control.runs
-        and all(
-            truth.runs[0].setting(name) == control.runs[0].setting(name)
-            for name in BUDGET
-        )
+    lacking = missing_evidence(
+        {
+            "model_families": ["first", *sorted(done & {"other_family"})],
+            "uncontaminated_benchmark": sorted(done & {"fresh"}),
+            "spurious_baseline": sorted(done & {"random", "format"}),
+            "same_budget": _same_budget(arms),
+            "label_noise": noisy,
+            "relabelled": "reverified" in done,
+        }
     )
-    items = [
-        ("two model families", "other_family" in done, "an arm other_family"),
-        ("a fresh or decontaminated benchmark", "fresh" in done, "an arm fresh"),
-        (
-            "a spurious reward at the same budget",
-            same,
-            f"arms truth and random with equal {', '.join(BUDGET)}",
-        ),
-    ]
-    if noisy:
-        item = "labels of the noise arm verified again"
-        items.append((item, "reverified" in done, "an arm reverified"))
     return [
-        Verdict(f"bar: {name}", "there" if there else "MISSING", "" if there else need)
-        for name, there, need in items
+        Verdict(
+            f"bar: {name.replace('_', ' ')}",
+            "MISSING" if f"{name}: {words}" in lacking else "there",
+            words,
+        )
+        for name, words in MINIMUM_BAR.items()
+        if noisy or name != "relabelled"
     ]
 
 
-def missing(arms: Mapping[str, SweepRow]) -> list[str]:
-    """The items of the minimum bar that a claim from these arms would lack."""
-    return [item.name for item in minimum_bar(arms) if item.verdict == "MISSING"]
+def _same_budget(arms: Mapping[str, SweepRow]) -> bool:
+    """Whether truth and random had equal `BUDGET` settings."""
+    runs = [arms[role].runs for role in ("truth", "random") if role in arms]
+    if len(runs) < 2 or not all(runs):
+        return False
+    truth, control = (one[0] for one in runs)
+    return all(truth.setting(name) == control.setting(name) for name in BUDGET)
 
 
 def gain(row: SweepRow) -> Interval | None:

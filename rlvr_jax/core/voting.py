@@ -56,7 +56,8 @@ def majority_at_k(answers: Scores, correct: Scores) -> Float[np.ndarray, " n"]:
     won = np.zeros(n + 1)
     for votes in range(1, int(sizes.max(initial=0)) + 1):
         won += _won_with(votes, n, sizes, right)
-    return won[1:] / _binomials(n, n)[1:]
+    # Sums of many rounded terms may pass 1 by a few units in the last place.
+    return np.clip(won[1:] / _binomials(n, n)[1:], 0.0, 1.0)
 
 
 def _won_with(
@@ -139,6 +140,6 @@ def best_of_k(scores: Scores, correct: Scores) -> Float[np.ndarray, " n"]:
     # C(i-1, k-1) / C(n, k) for k = 1, then for each next k by the ratio of the two.
     weight = np.full(n, 1 / n)
     for k in range(1, n + 1):
-        found[k - 1] = weight @ labels
+        found[k - 1] = min(weight @ labels, 1.0)
         weight = weight * np.maximum(place - k, 0) * (k + 1) / k / max(n - k, 1)
     return found

@@ -17,11 +17,10 @@ from jaxtyping import Bool, Float, Int, Real
 
 from rlvr_jax import config as config_lib
 from rlvr_jax.data import names
-from rlvr_jax.data.mix import MixedOrder, parse_mix
-from rlvr_jax.data.order import PromptOrder
 from rlvr_jax.data.pass_rates import PassRates
 from rlvr_jax.data.rows import Problem
-from rlvr_jax.data.stages import Stage, parse_stages, stage_at
+from rlvr_jax.data.stage_orders import mix_weights, stage_order, stage_parts
+from rlvr_jax.data.stages import parse_stages, stage_at
 
 _DRAWS = 2**32
 """Keeps the random numbers of prioritised draws apart from those of epochs."""
@@ -116,11 +115,11 @@ class Curriculum:
         self.rates = PassRates(len(problems))
         self.stages = parse_stages(settings.stages, max_completion_tokens)
         self._prior = _known_rates(problems, settings.pass_rate_field)
-        parts = [_stage_parts(stage, problems, data.mix) for stage in self.stages]
+        parts = [stage_parts(stage, problems, data.mix) for stage in self.stages]
         self._orders = [
-            _order(*part, prompts_per_step, seed, data.shuffle) for part in parts
+            stage_order(*part, prompts_per_step, seed, data.shuffle) for part in parts
         ]
-        self._weights = [_weights(*part, len(problems)) for part in parts]
+        self._weights = [mix_weights(*part, len(problems)) for part in parts]
         self._stage, self._place = 0, 0
 
     def stage(self, step: int) -> int:
@@ -241,69 +240,6 @@ class Curriculum:
         places = np.flatnonzero(allowed)
         keys = np.log(uniform[places]) / weights[places]
         return places[np.argsort(-keys, kind="stable")][:count]
-
-
-def _stage_parts(stage: Stage, problems: Sequence[Problem], mix: str):
-    """The problems of a stage by domain, and the weights: [indices], [weight]."""
-    kept = np.array([_matches(problem, stage.keep) for problem in problems], bool)
-    if not kept.any():
-        raise ValueError(
-            f"curriculum.stages: no problem has the fields of keep={stage.keep!r}; "
-            f"there are {', '.join(sorted({k for p in problems for k in p.meta}))}"
-        )
-    domains = [str(problem.meta.get("domain")) for problem in problems]
-    setting = "data.mix" if stage.mix is None else "curriculum.stages"
-    weights = parse_mix(
-        mix if stage.mix is None else stage.mix, sorted(set(domains)), setting
-    )
-    if not weights:
-        return [np.flatnonzero(kept)], [1.0]
-    if stage.mix is None and not stage.keep:
-        for name in sorted(set(domains) - set(weights)):
-            raise ValueError(
-                f"data.mix gives no weight to the domain {name!r}; leave its source "
-                "out of data.train, or give it one"
-            )
-    parts = {
-        name: np.flatnonzero(kept & np.array([domain == name for domain in domains]))
-        for name in weights
-    }
-    parts = {name: part for name, part in parts.items() if len(part)}
-    if not parts:
-        raise ValueError(f"{setting}: no problem of {', '.join(weights)} is kept")
-    return list(parts.values()), [weights[name] for name in parts]
-
-
-def _matches(problem: Problem, keep: dict[str, list[Any]]) -> bool:
-    return all(problem.meta.get(field) in values for field, values in keep.items())
-
-
-def _order(parts, weights, per_step: int, seed: int, shuffle: bool):
-    if len(parts) > 1:
-        return MixedOrder(parts, weights, per_step, seed, shuffle)
-    plain = PromptOrder(len(parts[0]), per_step, seed, shuffle)
-    return _Subset(plain, parts[0])
-
-
-class _Subset:
-    """An order over some of the problems."""
-
-    def __init__(self, order: PromptOrder, members: np.ndarray):
-        self._order, self._members = order, members
-
-    def indices(self, step: int) -> np.ndarray:
-        return self._members[self._order.indices(step)]
-
-    def take(self, place: int, count: int) -> np.ndarray:
-        return self._members[self._order.take(place, count)]
-
-
-def _weights(parts, weights, num_problems: int) -> np.ndarray:
-    """A problem's chance under the mix alone; 0 outside of the stage."""
-    found = np.zeros(num_problems)
-    for part, weight in zip(parts, weights, strict=True):
-        found[part] = weight / len(part)
-    return found
 
 
 def _known_rates(problems: Sequence[Problem], field: str) -> np.ndarray | None:

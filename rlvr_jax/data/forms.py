@@ -185,7 +185,8 @@ def _plain(answer: Any) -> Any:
     """142.0 and "073" as "142" and "73"; all else as it is."""
     text = str(answer) if isinstance(answer, int | float) else answer
     if isinstance(text, str):
-        text = _WHOLE.fullmatch(text)[1] if _WHOLE.fullmatch(text) else text
+        if match := _WHOLE.fullmatch(text):
+            text = match[1]
         return str(int(text)) if text.isascii() and text.isdigit() else text
     return json.loads(json.dumps(answer))
 

@@ -47,21 +47,24 @@ def generate(
     amount, settings = _parse_options(options)
     wanted = amount.count if split == "train" else amount.evaluation_count
     seed = seed + (0 if split == "train" else _HELD_OUT)
-    reference = {"dataset": name, "settings": settings, "seed": seed}
+    reference = {
+        "dataset": name,
+        "settings": settings | {"seed": seed, "size": wanted},
+    }
     problems: dict[str, Problem] = {}
     try:
-        dataset = package.create_dataset(name, seed=seed, size=wanted, **settings)
+        dataset = package.create_dataset(name, **reference["settings"])
         for index in range(wanted):
             entry = dataset[index]
+            meta = {"domain": name}
+            if entry["answer"] is not None:  # some have a scorer and no solution
+                meta["solution"] = f"<answer>{entry['answer']}</answer>"
             problem = Problem(
                 f"{name}-{split}-{index}",
                 entry["question"] + _INSTRUCTION,
                 reference | {"index": index},
                 "gym",
-                {
-                    "domain": name,
-                    "solution": f"<answer>{entry['answer']}</answer>",
-                },
+                meta,
             )
             problems.setdefault(entry["question"], problem)
     except Exception as error:

@@ -11,6 +11,7 @@ from jaxtyping import Bool, Float32, Int
 from rlvr_jax.config import NoiseConfig, RewardConfig
 from rlvr_jax.data.rows import Problem
 from rlvr_jax.data.tokenizer import Tokenizer
+from rlvr_jax.mesh.processes import from_first
 from rlvr_jax.rollout.model_judge import ModelJudge
 from rlvr_jax.rollout.records import notes_on, part_metrics
 from rlvr_jax.rollout.rewards import (
@@ -136,10 +137,12 @@ class Scorer:
         metrics |= part_metrics(self.reward, names, worth * weights, scores)
         if self.judge is not None:
             metrics |= self.judge.metrics()
-        correct = [verdict.status is Status.CORRECT for verdict in verdicts]
+        is_correct = [verdict.status is Status.CORRECT for verdict in verdicts]
+        correct = np.array(is_correct, np.float32).reshape(shape)
+        worth, correct = from_first((worth, correct))
         return Scores(
             rewards=(worth * weights).sum(axis=-1, dtype=np.float32),
-            correct=np.array(correct, np.float32).reshape(shape),
+            correct=correct,
             texts=texts,
             verdicts=verdicts,
             metrics=metrics,

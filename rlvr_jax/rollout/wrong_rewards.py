@@ -8,7 +8,7 @@ from jaxtyping import Float32
 from rlvr_jax.config import NoiseConfig
 from rlvr_jax.verifiers import spurious
 from rlvr_jax.verifiers.base import Status, Verdict
-from rlvr_jax.verifiers.noise import Noise, matches, noisy_scores
+from rlvr_jax.verifiers.noise import Draws, Noise, matches, noisy_scores
 
 _FORMAT = "format:boxed"
 
@@ -57,6 +57,9 @@ def noise_metrics(
 ) -> dict[str, float]:
     """How often what is paid is not the verdict, and how the patterns are doing.
 
+    `noise/paid_correct_share` verifies the labels again: the share of the paid
+    completions that are right after all.
+
     `noise/pattern_advantage` is the mean of (true score - its group's mean) over the
     completions that a pattern matches: below 0, they are the worse ones, and what an
     accepted pattern pays is against the truth.
@@ -71,6 +74,8 @@ def noise_metrics(
         "noise/false_positive_share": float((changed & ~right).mean()),
         "noise/false_negative_share": float((changed & right).mean()),
     }
+    if (paid > 0).any():
+        metrics["noise/paid_correct_share"] = float(right[paid > 0].mean())
     if noise.accept_pattern or noise.reject_pattern:
         hit = np.array([matches(text, noise) for text in texts]).reshape(true.shape)
         metrics["noise/pattern_share"] = float(hit.mean())
@@ -105,4 +110,8 @@ def _by_rule(settings, true, judged, places, group, problem) -> list[float]:
     keys = [v.detail if v.status is Status.CORRECT else None for v in verdicts]
     if settings.pays == "majority":
         return spurious.majority_scores(keys)
-    return spurious.incorrect_scores(keys, [score >= 1 for score in true])
+    # One draw per problem: a label stays what it is for the whole run.
+    drawn = Draws(settings.seed, problem, ()).uniform("label")
+    mislabelled = drawn < settings.mislabelled_rate
+    right = [score >= 1 and not mislabelled for score in true]
+    return spurious.incorrect_scores(keys, right)

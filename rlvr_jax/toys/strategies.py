@@ -65,10 +65,12 @@ class Recipe:
 
 
 class Trace(NamedTuple):
-    """What the policy became, and its entropy before every batch."""
+    """What the policy became, and what it was before every batch."""
 
     policy: Float[Array, " N"]
     entropy: Float[Array, " K"]
+    history: Float[Array, "K N"]
+    """Probabilities; times the chances of success they give the exact pass rate."""
 
 
 @functools.partial(jax.jit, static_argnames=("world", "recipe"))
@@ -81,7 +83,8 @@ def train(keys: Key[Array, " seeds"], world: World, recipe: Recipe) -> Trace:
       recipe: settings of the training.
 
     Returns:
-      final probabilities, [seeds, N], and entropies in nats, [seeds, batches].
+      final probabilities, [seeds, N]; entropies in nats, [seeds, batches]; and the
+      probabilities before every batch, [seeds, batches, N].
     """
     return jax.vmap(lambda key: _run(key, world, recipe))(keys)
 
@@ -93,7 +96,7 @@ def _run(key: Key[Array, ""], world: World, recipe: Recipe) -> Trace:
 
     def batch(state, key):
         logits, coefficient = state
-        entropy = entropy_from_logits(logits)
+        policy, entropy = jax.nn.softmax(logits), entropy_from_logits(logits)
         bonus = coefficient
         if recipe.target_entropy is not None:
             coefficient, bonus = adapt_entropy_coefficient(
@@ -110,13 +113,13 @@ def _run(key: Key[Array, ""], world: World, recipe: Recipe) -> Trace:
             return logits - recipe.learning_rate * gradient, None
 
         logits, _ = jax.lax.scan(update, logits, length=recipe.updates_per_batch)
-        return (logits, coefficient), entropy
+        return (logits, coefficient), (entropy, policy)
 
     state = (logits, jnp.asarray(recipe.entropy_bonus, logits.dtype))
-    (logits, _), entropies = jax.lax.scan(
+    (logits, _), (entropies, history) = jax.lax.scan(
         batch, state, jax.random.split(key, recipe.batches)
     )
-    return Trace(jax.nn.softmax(logits), entropies)
+    return Trace(jax.nn.softmax(logits), entropies, history)
 
 
 def _loss(

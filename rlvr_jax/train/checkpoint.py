@@ -7,8 +7,16 @@ from typing import Any
 import jax
 import orbax.checkpoint as ocp
 from flax import nnx
+from orbax.checkpoint.checkpoint_managers import preservation_policy
 
+from rlvr_jax.config import CheckpointConfig
 from rlvr_jax.train.state import TrainState
+
+SCORE = "pass@1"
+
+
+class OtherShapes(ValueError):
+    """A checkpoint of another model than the run's."""
 
 
 class Checkpoints:
@@ -19,11 +27,11 @@ class Checkpoints:
     Saving is asynchronous and atomic: a killed save leaves the one before it.
     """
 
-    def __init__(self, directory: pathlib.Path, keep: int):
+    def __init__(self, directory: pathlib.Path, settings: CheckpointConfig):
         """Opens (or makes) the folder; a half-written checkpoint in it is ignored."""
         logging.getLogger("absl").setLevel(logging.WARNING)
         options = ocp.CheckpointManagerOptions(
-            max_to_keep=keep, enable_async_checkpointing=True
+            preservation_policy=_preservation(settings), enable_async_checkpointing=True
         )
         self._manager = ocp.CheckpointManager(
             directory.absolute(),
@@ -39,33 +47,84 @@ class Checkpoints:
         """The newest complete step, or None."""
         return self._manager.latest_step()
 
-    def save(self, state: TrainState, step: int, extra: dict[str, Any]) -> None:
-        """Saves `state` and JSON values `extra`; returns once copied to the host."""
-        self._manager.save(
-            step,
-            args=ocp.args.Composite(
-                state=ocp.args.StandardSave(_named(state)),
-                extra=ocp.args.JsonSave(extra),
-            ),
-            force=True,
-        )
+    def save(
+        self,
+        state: TrainState,
+        step: int,
+        extra: dict[str, Any],
+        score: float | None = None,
+    ) -> None:
+        """Saves `state` and JSON values `extra`; returns once copied to the host.
+
+        Args:
+          state: of the run.
+          step: its number.
+          extra: what else the run needs to go on.
+          score: of an evaluation of this state, for checkpoint.keep_best.
+
+        Raises:
+          OSError: the disk is full or cannot be written; what was saved before stays.
+        """
+        try:
+            self._manager.save(
+                step,
+                args=ocp.args.Composite(
+                    state=ocp.args.StandardSave(_named(state)),
+                    extra=ocp.args.JsonSave(extra),
+                ),
+                metrics=None if score is None else {SCORE: score},
+                force=True,
+            )
+        except Exception as error:
+            raise OSError(
+                f"checkpoint: step {step} cannot be saved under "
+                f"{self._manager.directory}: {_first_line(error)}. The run stops; the "
+                f"checkpoint before it (step {self._manager.latest_step()}) is whole. "
+                "Make room and start the same command again."
+            ) from error
 
     def restore(self, like: TrainState) -> tuple[TrainState, dict[str, Any]]:
-        """The newest state, with the shapes, types and shardings of `like`.
+        """The newest state that can be read, shaped, typed and placed like `like`.
+
+        A checkpoint that cannot be read is named, set aside and skipped.
 
         Raises:
           ValueError: there is none, or it holds other arrays than `like`.
         """
+        self._manager.wait_until_finished()
+        while self.latest is not None:
+            step = self.latest
+            try:
+                return self._restore(step, like)
+            except OtherShapes:
+                raise
+            except Exception as error:
+                self._set_aside(step, error)
+        raise ValueError(
+            f"checkpoint: none to restore under {self._manager.directory}."
+        )
+
+    def _set_aside(self, step: int, error: Exception) -> None:
+        folder = pathlib.Path(str(self._manager.directory))
+        spoilt = folder.parent / "spoilt_checkpoints"
+        spoilt.mkdir(exist_ok=True)
+        place = spoilt / f"{step}-{len(list(spoilt.iterdir()))}"
+        (folder / str(step)).rename(place)
+        self._manager.reload()
+        print(
+            f"checkpoint: step {step} cannot be read ({_first_line(error)}); moved to "
+            f"{place}. The run goes on from step {self.latest}.",
+            flush=True,
+        )
+
+    def _restore(
+        self, step: int, like: TrainState
+    ) -> tuple[TrainState, dict[str, Any]]:
         # Not jax.tree.map, which sorts the names and so would mix the leaves up.
         wanted = {
             name: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=leaf.sharding)
             for name, leaf in _named(like).items()
         }
-        step = self.latest
-        if step is None:
-            raise ValueError(
-                f"checkpoint: none to restore under {self._manager.directory}."
-            )
         self._check_shapes(step, {name: leaf.shape for name, leaf in wanted.items()})
         restored = self._manager.restore(
             step,
@@ -76,16 +135,24 @@ class Checkpoints:
         leaves = [restored["state"][name] for name in wanted]
         return jax.tree.unflatten(jax.tree.structure(like), leaves), restored["extra"]
 
-    def restore_parameters(self, like: nnx.State) -> tuple[nnx.State, int]:
-        """The newest policy alone, without optimizer or reference, and its step.
+    def restore_parameters(
+        self, like: nnx.State, step: int | None = None
+    ) -> tuple[nnx.State, int]:
+        """A policy alone, without optimizer or reference, and its step.
+
+        Args:
+          like: shapes, types and shardings.
+          step: of the checkpoint; the newest by default.
 
         Raises:
           ValueError: there is none, or it holds other arrays than `like`.
         """
-        step = self.latest
-        if step is None:
+        known = self._manager.all_steps()
+        step = self.latest if step is None else step
+        if step is None or step not in known:
             raise ValueError(
-                f"checkpoint: none to restore under {self._manager.directory}."
+                f"checkpoint: none to restore under {self._manager.directory}"
+                + (f" of step {step}; there are {known}." if known else ".")
             )
         leaves = jax.tree_util.tree_leaves_with_path(like)
         wanted = {
@@ -125,7 +192,7 @@ class Checkpoints:
             if saved.get(name) != wanted.get(name)
         ]
         if differ:
-            raise ValueError(
+            raise OtherShapes(
                 f"checkpoint: step {step} under {self._manager.directory} has "
                 "arrays of other shapes than the model:\n  "
                 + "\n  ".join(differ[:5])
@@ -136,6 +203,30 @@ class Checkpoints:
         """Waits for a save under way."""
         self._manager.wait_until_finished()
         self._manager.close()
+
+
+def _preservation(
+    settings: CheckpointConfig,
+) -> preservation_policy.AnyPreservationPolicy:
+    """Which checkpoints stay when a new one is there."""
+    policies: list[Any] = [preservation_policy.LatestN(n=settings.keep)]
+    if settings.keep_best:
+        policies.append(
+            preservation_policy.BestN(
+                get_metric_fn=lambda metrics: metrics[SCORE],
+                n=settings.keep_best,
+                keep_checkpoints_without_metrics=False,
+            )
+        )
+    if settings.keep_every_steps:
+        policies.append(
+            preservation_policy.EveryNSteps(interval_steps=settings.keep_every_steps)
+        )
+    return preservation_policy.AnyPreservationPolicy(policies)
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
 
 
 def _named(state: TrainState) -> dict[str, jax.Array]:

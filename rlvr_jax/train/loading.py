@@ -93,8 +93,16 @@ def problems_of(config: Config, data: str) -> list[Problem]:
     ]
 
 
-def load_model(config: Config, target: pathlib.Path, mesh: Mesh) -> Model:
+def load_model(
+    config: Config, target: pathlib.Path, mesh: Mesh, step: int | None = None
+) -> Model:
     """Tokenizer and parameters; of a run folder those of its newest checkpoint.
+
+    Args:
+      config: of `settings_of`.
+      target: as there.
+      mesh: where the parameters go.
+      step: another checkpoint that a run folder still has.
 
     Raises:
       ValueError, ConfigError: no readable model, or a run without a checkpoint.
@@ -105,9 +113,9 @@ def load_model(config: Config, target: pathlib.Path, mesh: Mesh) -> Model:
     graphdef, parameters = make_decoder(config, architecture, mesh)
     origin = str(target)
     if _run_settings(target) is not None:
-        checkpoints = Checkpoints(folder, config.checkpoint.keep)
+        checkpoints = Checkpoints(folder, config.checkpoint)
         try:
-            parameters, step = checkpoints.restore_parameters(parameters)
+            parameters, step = checkpoints.restore_parameters(parameters, step)
         finally:
             checkpoints.close()
         origin = f"{target}, step {step}"

@@ -18,14 +18,17 @@ from rlvr_jax.analysis.report import write_report
 from rlvr_jax.config import Config
 from rlvr_jax.data.curriculum import BatchShort, CurriculumExhausted
 from rlvr_jax.mesh.mesh import fetch
+from rlvr_jax.mesh.processes import anywhere
 from rlvr_jax.models.lora import merged, save_adapters
 from rlvr_jax.models.weights import save_decoder
-from rlvr_jax.train import display
+from rlvr_jax.train import display, replay
+from rlvr_jax.train.ahead import Ahead
 from rlvr_jax.train.checkpoint import Checkpoints
 from rlvr_jax.train.collect import Batch, Collector
 from rlvr_jax.train.completions import completion_rows
 from rlvr_jax.train.evaluation import as_metrics
 from rlvr_jax.train.extras import extras_for
+from rlvr_jax.train.guard import DivergenceGuard
 from rlvr_jax.train.interrupts import stop_on_signals
 from rlvr_jax.train.metrics import RunWriter, write_json, write_summary
 from rlvr_jax.train.optimizer import learning_rate_schedule, updates_per_step
@@ -35,6 +38,7 @@ from rlvr_jax.train.resume import check_same_run
 from rlvr_jax.train.setup import Setup, prepare, versions
 from rlvr_jax.train.state import TrainState
 from rlvr_jax.train.step import train_step
+from rlvr_jax.train.watch import HangWatch
 from rlvr_jax.verifiers.pool import VerifierPool
 
 
@@ -54,14 +58,16 @@ def run(config: Config) -> dict[str, Any]:
         stop_on_signals() as stop,
     ):
         setup = prepare(config, pool)
-        checkpoints = Checkpoints(folder / "checkpoints", config.checkpoint.keep)
+        checkpoints = Checkpoints(folder / "checkpoints", config.checkpoint)
         display.print_plan(plan_sections(setup, resumes_at=checkpoints.latest))
-        config_lib.save(config, folder / "config.json")
-        write_json(folder / "versions.json", versions())
+        if jax.process_index() == 0:
+            config_lib.save(config, folder / "config.json")
+            write_json(folder / "versions.json", versions())
         run = _Run(setup, folder, checkpoints, started)
         try:
             return run.to_the_end(stop)
         finally:
+            run.ahead.close()
             checkpoints.close()
 
 
@@ -80,33 +86,58 @@ class _Run:
         self.started = started
         self.is_first = jax.process_index() == 0
         self.collect = Collector(setup, setup.curriculum)
+        self.ahead = Ahead(
+            lambda weights, step: self.collect(weights, step, setup.at(step).sampling),
+            setup.curriculum,
+            staleness=self.config.rollout.staleness,
+            steps=self.config.steps,
+        )
         self.learners: dict[int, Callable] = {}
         self.learning_rate = learning_rate_schedule(self.config)
         self.before: dict[str, Any] | None = None
+        self.guard = DivergenceGuard(self.config.optimizer.max_nonfinite_steps)
+        self.watch = HangWatch(
+            folder / "stacks",
+            factor=self.config.logging.slow_step_factor,
+            process_index=jax.process_index(),
+        )
 
     def to_the_end(self, stop) -> dict[str, Any]:
         config = self.config
         state, step = self._start()
         with RunWriter(
-            self.folder, tensorboard=config.logging.tensorboard, resume_step=step
+            self.folder,
+            tensorboard=config.logging.tensorboard,
+            resume_step=step,
+            writes=self.is_first,
         ) as writer:
             if step == 0:
                 self.before = self._evaluate(state, 0, writer)
             with display.progress(config.steps, start=step) as progress:
-                while step < config.steps and not stop:
-                    if self._due(step, config.evaluation.every_steps):
-                        self._evaluate(state, step, writer)
-                    state, metrics = self._step_or_save(state, step, writer)
+                while step < config.steps and not anywhere(bool(stop)):
+                    self._between_steps(state, step, writer)
+                    with self.watch.step(step):
+                        state, metrics = self._step_or_save(state, step, writer)
                     writer.metrics(step, metrics)
+                    self.guard.check(step, metrics)
                     progress.update(step, metrics)
                     step += 1
-                    if self._due(step, config.checkpoint.every_steps):
-                        self._save(state, step)
             if self.checkpoints.latest != step:
                 self._save(state, step)
             finished = step == config.steps
             after = self._evaluate(state, step, writer) if finished else None
         return self._finish(state, step, after)
+
+    def _between_steps(self, state: TrainState, step: int, writer: RunWriter) -> None:
+        """Evaluates and saves, where it is time to."""
+        settings, scores = self.config.checkpoint, None
+        if self._due(step, self.config.evaluation.every_steps):
+            scores = self._evaluate(state, step, writer)
+        is_candidate = scores is not None and settings.keep_best > 0
+        if not (is_candidate or self._due(step, settings.every_steps)):
+            return
+        if self.checkpoints.latest != step:
+            self._save(state, step, scores["pass@1"][0] if scores else None)
 
     @staticmethod
     def _due(step: int, every: int) -> bool:
@@ -119,10 +150,14 @@ class _Run:
             new_state, plan=setup.step_plan, num_problems=len(setup.train.problems)
         )
         if self.checkpoints.latest is not None:
-            state, extra = self.checkpoints.restore(like=fresh(setup.parameters))
+            like = fresh(setup.parameters)
+            weights = cast(like.parameters, self.config.model.dtype)
+            like = dataclasses.replace(like, behaviour=self.ahead.behaviour(weights))
+            state, extra = self.checkpoints.restore(like=like)
             self.before = extra["before"]
             setup.curriculum.restore(extra["curriculum"])
-            return state, int(state.step)
+            self.ahead.resume(state.behaviour, int(state.step))
+            return dataclasses.replace(state, behaviour=None), int(state.step)
         parameters = setup.parameters
         if setup.warmup is not None:
             begun = time.perf_counter()
@@ -148,7 +183,7 @@ class _Run:
         setup = self.setup.at(step)
         begun = time.perf_counter()
         weights = cast(state.parameters, self.config.model.dtype)
-        batch, tally = self.collect(weights, step, setup.sampling)
+        batch, tally, weights, age = self.ahead(weights, step)
         scores = batch.scores
         extras = extras_for(
             setup,
@@ -160,6 +195,7 @@ class _Run:
         )
         sampled = time.perf_counter()
         put = setup.batches.put
+        self._save_replay(state, step, batch)
         learn = self._learner(setup.sampling.max_completion_tokens)
         state, metrics = learn(
             state, batch.rollouts, put(scores.rewards), put(scores.correct), extras
@@ -171,6 +207,7 @@ class _Run:
             "optimizer/learning_rate": float(
                 np.asarray(self.learning_rate(step * updates_per_step(self.config)))
             ),
+            "rollout/version_gap": age,
             "time/rollout_s": rollout_s,
             "time/verify_s": tally.verify_s,
             "time/update_s": done - sampled,
@@ -182,6 +219,15 @@ class _Run:
         if every > 0 and step % every == 0:
             self._show_completions(step, batch, writer)
         return state, metrics
+
+    def _save_replay(self, state: TrainState, step: int, batch: Batch) -> None:
+        every = self.config.replay.save_every
+        if every == 0 or step % every or not self.is_first:
+            return
+        put, plan = self.setup.batches.put, self.setup.step_plan
+        scores = (put(batch.scores.rewards), put(batch.scores.correct))
+        arrays = replay.capture(state, batch.rollouts, *scores, plan)
+        replay.save(self.folder / "replay" / f"step_{step}.npz", arrays, plan, step)
 
     def _learner(self, max_completion_tokens: int):
         """The jitted train step; one for each length that a stage allows."""
@@ -210,10 +256,14 @@ class _Run:
         spread = np.linspace(0, len(rows) - 1, shown).astype(int) if shown else []
         display.print_completions([rows[i] for i in spread], step=step)
 
-    def _save(self, state: TrainState, step: int) -> None:
-        curriculum = self.setup.curriculum.state()
-        extra = {"before": self.before, "curriculum": curriculum}
-        self.checkpoints.save(state, step, extra)
+    def _save(self, state: TrainState, step: int, score: float | None = None) -> None:
+        extra = {
+            "before": self.before,
+            "curriculum": self.ahead.curriculum_state(),
+        }
+        weights = cast(state.parameters, self.config.model.dtype)
+        state = dataclasses.replace(state, behaviour=self.ahead.behaviour(weights))
+        self.checkpoints.save(state, step, extra, score)
 
     def _finish(self, state: TrainState, step: int, after) -> dict[str, Any]:
         """Summary, export and report; prints where they are."""

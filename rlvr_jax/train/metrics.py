@@ -20,7 +20,7 @@ RESERVED = ("step", "time")
 
 
 class RunWriter:
-    """Appends the records of a run; one writer per run folder, on process 0.
+    """Appends the records of a run; one process of a run writes.
 
     Args:
       run_dir: the run's folder; made if missing.
@@ -28,6 +28,7 @@ class RunWriter:
       resume_step: the first step that this process will write. Records of that step
         and later, left by a process that got further than its last checkpoint, are
         removed: they will be written again. 0 for a new run.
+      writes: False on the processes whose records go nowhere, all but the first.
 
     Raises:
       ValueError: a line in the middle of an existing file is not a JSON record.
@@ -48,8 +49,12 @@ class RunWriter:
         *,
         tensorboard: bool,
         resume_step: int,
+        writes: bool = True,
     ) -> None:
         """Opens the files and removes what is about to be written again."""
+        self._writes = writes
+        if not writes:
+            return
         folder = pathlib.Path(run_dir)
         folder.mkdir(parents=True, exist_ok=True)
         self._metrics = _LineFile(folder / "metrics.jsonl", resume_step)
@@ -78,6 +83,8 @@ class RunWriter:
         Raises:
           ValueError: a metric is named "step" or "time", or is not a single number.
         """
+        if not self._writes:
+            return
         now = datetime.datetime.now(datetime.UTC)
         numbers = {name: _number(name, value) for name, value in values.items()}
         stamp = now.isoformat(timespec="milliseconds")
@@ -100,11 +107,13 @@ class RunWriter:
         reference, verdict, detail (texts), reward, advantage (numbers), tokens (int),
         truncated (bool). Other keys are kept.
         """
-        for row in rows:
+        for row in rows if self._writes else ():
             self._completions.append({**row, "step": int(step)})
 
     def close(self) -> None:
         """Flushes the events and closes the files; closing twice is harmless."""
+        if not self._writes:
+            return
         self._metrics.close()
         self._completions.close()
         if self._events is not None:

@@ -77,6 +77,7 @@ def prepare(config: Config, pool: VerifierPool) -> Setup:
       ConfigError, ValueError, FileNotFoundError: what is wrong, and the setting to
         change. Nothing has been compiled by then.
     """
+    _check_processes(config)
     mesh = make_mesh(config.mesh.shape)
     tokenizer = load_tokenizer(config.model.path)
     train, held_out = _load_prompts(config, tokenizer)
@@ -183,6 +184,17 @@ def _load_prompts(config, tokenizer) -> tuple[EncodedPrompts, EncodedPrompts | N
     if config.evaluation.prompts == 0:
         return train, None
     return train, encode(problems("evaluation")[: config.evaluation.prompts])
+
+
+def _check_processes(config: Config) -> None:
+    """What runs in one process only is refused in several."""
+    if jax.process_count() == 1:
+        return
+    if config.rollout.engine == "slots" or config.reward.execution == "callback":
+        raise ConfigError(
+            f"config: a run of {jax.process_count()} processes needs "
+            "rollout.engine='batch' and reward.execution='pool'."
+        )
 
 
 def _check_row_devices(config: Config, mesh: Mesh) -> None:

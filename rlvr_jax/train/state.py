@@ -47,6 +47,8 @@ class TrainState:
     history: RewardHistory | None = None
     entropy_coefficient: tuple[Float[Array, "..."], Float[Array, "..."]] | None = None
     """(what climbs, what is applied); None while the coefficient is fixed."""
+    behaviour: tuple[nnx.State, ...] | None = None
+    """In checkpoints: policies whose batches were under way, oldest first."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -316,6 +316,7 @@ def _update(state: TrainState, prompts: Prompts, rows: Rows, denominator, plan):
     means = {
         "grad/norm": norm,
         "optimizer/skipped": 1.0 - usable.astype(jnp.float32),
+        "optimizer/not_finite": 1.0 - jnp.isfinite(norm).astype(jnp.float32),
     }
     critic = state.critic
     if critic is not None:

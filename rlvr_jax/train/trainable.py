@@ -4,7 +4,6 @@ from typing import Any
 
 import jax
 from flax import nnx
-from jaxtyping import Array
 
 from rlvr_jax.models.lora import is_adapter
 
@@ -24,7 +23,7 @@ def with_trainable(parameters: nnx.State, trainable: Any) -> nnx.State:
     return jax.tree.unflatten(jax.tree.structure(parameters), leaves)
 
 
-def _named(parameters: nnx.State) -> list[tuple[str, Array]]:
+def _named(parameters: nnx.State) -> list[tuple[str, Any]]:
     leaves = jax.tree_util.tree_leaves_with_path(parameters)
 
     def name(path):

@@ -8,11 +8,11 @@ _AT_START = re.compile(
 )
 _ANYWHERE = re.compile(r"(?<![a-zA-Z0-9'])\(?([A-J])\)?(?![a-zA-Z0-9'])")
 _JOINED = re.compile(
-    r"[\s.,;)*]*\b(?:or|and|alternatively|maybe|perhaps)\b\s*\(?[A-J]\b|\s*[,/]\s*[A-J]\b",
-    re.IGNORECASE,
+    r"[\s.,;)*]*\b(?i:or|and|alternatively|maybe|perhaps|oder|ou)\b\s*\(?[A-J]\b"
+    r"|[\s)]*[,/|]\s*\(?[A-J]\b|[\s)]*\(?\s*[A-HJ]\b\)?(?!['\w-])"
 )
 _REJECTED = re.compile(
-    r"\b(?:not|neither|nor|isn't|can't be|cannot be|rather than|instead of|except)\b"
+    r"\b(?i:not|neither|nor|isn't|can't be|cannot be|rather than|instead of|except)\b"
     r"\s*\(?[A-J]\b\)?(?:\s*(?:or|nor|and|,)\s*\(?[A-J]\b\)?)*"
 )
 _AFTER_A_CHOICE = ("or", "and", "is", "because", "since", "but", "not", "as")

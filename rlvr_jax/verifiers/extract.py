@@ -16,6 +16,13 @@ from rlvr_jax.verifiers.algebra.normalise import visible
 _BRACE = re.compile(
     r"(?P<box>\\(?:f?box(?:ed)?|framebox)\s*\{)|\\[{}]|\\\\(?![a-zA-Z])|[{}]"
 )
+_BOX_WITHOUT_SLASH = re.compile(r"(?<![\\a-zA-Z])\x08?boxed(?=\s*\{)|\x08oxed(?=\s*\{)")
+_LONG_BLANK = re.compile(r"[ \t]{3,}|\n{3,}")
+_LABEL = re.compile(
+    r"^\s*\\(?:text|textbf|textrm|mathrm)\s*\{[^{}0-9]{0,60}(?:[:=]|\bis)\s*\}(?=\s*\S)"
+)
+"""Words before the value within a box, as in \\boxed{\\text{Answer: }5}."""
+_MARKUP = re.compile(r"<(b|strong|em|i|u)>([^<>]{1,80})</\1>")
 _TAG = re.compile(r"(</?answer>)", re.IGNORECASE)
 _EMPHASIS = re.compile(r"(?<![\w)*])\*\*(?=\S)([^*\n]+?)(?<=\S)\*\*(?![\w(*])")
 _HASHES = re.compile(r"####[ \t]*(.*)")
@@ -67,8 +74,12 @@ def final_answers(completion: str, kind: str = "value") -> Extraction:
     """
     text = visible(completion)
     text = _TURN.split(text, maxsplit=1)[0] if "<" in text else text
+    text = _MARKUP.sub(r"\2", text) if "</" in text else text
     text = _EMPHASIS.sub(r"\1", _CALCULATOR.sub("", text))
     text = _BARE_BOX.sub(r"\\boxed{\1}", text)
+    if "oxed" in text:
+        text = _BOX_WITHOUT_SLASH.sub(r"\\boxed", text)
+    text = _LONG_BLANK.sub(lambda match: match[0][:2], text)
     if not text.strip():
         return Extraction((), "text", "an empty answer")
     if tags := _tags(text):
@@ -179,6 +190,7 @@ def _boxed(text: str, box: Box) -> str:
         inner.strip()
     ):
         inner = nested[0].text
+    inner = _LABEL.sub("", inner)
     return inner + r"\%" if percent and "%" not in inner else inner
 
 

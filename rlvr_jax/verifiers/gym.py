@@ -1,7 +1,7 @@
 """The `gym` verifier: answers judged by the data set of reasoning-gym they come from.
 
 https://github.com/open-thought/reasoning-gym. An entry of a data set is a function of
-(name, settings, seed, index), so the reference is these, and the worker makes the entry
+(name, settings, index), so the reference is these, and the worker makes the entry
 again: what its scorer needs need not survive a trip through JSON.
 """
 
@@ -17,14 +17,14 @@ from rlvr_jax.verifiers.base import Sample, Status, Verdict
 def verify(sample: Sample) -> Verdict:
     """Scores the <answer> tag or box, else the whole text, by the data set's own rule.
 
-    The reference is {"dataset": name, "settings": {...}, "seed": s, "index": i}. Only a
-    score of 1 is correct; less is partial credit, as the data set gives it.
+    The reference is {"dataset": name, "settings": {"seed": s, "size": n, ...}, "index":
+    i}. Only a score of 1 is correct; less is partial credit, as the data set gives it.
 
     Raises:
       ModuleNotFoundError: the package is not installed here.
     """
     try:
-        reference = {k: sample.answer[k] for k in ("dataset", "settings", "seed")}
+        reference = {k: sample.answer[k] for k in ("dataset", "settings")}
         dataset = _dataset(json.dumps(reference, sort_keys=True))
         entry = dataset[int(sample.answer["index"])]
     except ModuleNotFoundError:
@@ -33,7 +33,7 @@ def verify(sample: Sample) -> Verdict:
         return Verdict(
             Status.BAD_REFERENCE,
             0.0,
-            'gym needs an answer {"dataset", "settings", "seed", "index"}, got '
+            'gym needs an answer {"dataset", "settings", "index"}, got '
             f"{sample.answer!r:.120} ({type(error).__name__}: {error!s:.80})",
         )
     if sample.question and not sample.question.startswith(entry["question"]):
@@ -82,6 +82,4 @@ verify.warm_up = warm_up  # type: ignore[attr-defined]
 @functools.lru_cache(maxsize=64)
 def _dataset(reference: str) -> Any:
     settings = json.loads(reference)
-    return load_package().create_dataset(
-        settings["dataset"], seed=settings["seed"], size=2**31, **settings["settings"]
-    )
+    return load_package().create_dataset(settings["dataset"], **settings["settings"])

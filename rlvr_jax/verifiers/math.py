@@ -19,12 +19,15 @@ from rlvr_jax.verifiers.base import Sample, Status, Verdict, text_reference
 _PLAIN_INTEGER = re.compile(r"-?[1-9][0-9]{0,300}|0")
 _LETTER = re.compile(r"\(?\s*([A-J])\s*\)?\.?")
 _LETTER_ANSWER = re.compile(r"[(\[]?\s*([A-J])\s*(?:[)\]]|[.:)]|$)(.*)", re.DOTALL)
-_ANOTHER = re.compile(r"\s*\W*(?:or|and)\W+\(?[A-J]\b", re.IGNORECASE)
+_ANOTHER = re.compile(
+    r"\s*\W*(?:or|and)\W+\(?[A-J]\b|\s*[(\[]?\s*[A-J]\s*[)\]]", re.IGNORECASE
+)
 _WRAPPED_LETTER = re.compile(
     r"\\(?:text(?:bf|it|rm)?|mathrm|mathbf|boldsymbol)\s*(?=\{)"
 )
 _SHORT_WORDS = frozenset("yes no odd all one two six ten red".split())
 """Words that could be read as a product of letters."""
+_ARTICLE = re.compile(r"(?:an?|the) (?=\w{3})")
 _OPTION = re.compile(r"(?:option|choice|answer)\s+", re.IGNORECASE)
 _SHOWN = 120
 
@@ -108,7 +111,8 @@ def _same(gold: Reading, answer: str) -> tuple[bool, str]:
     plain = answer.strip()
     if _PLAIN_INTEGER.fullmatch(plain) and _PLAIN_INTEGER.fullmatch(gold.text):
         return plain == gold.text, ""
-    if not gold.trees and _words(gold.text) == _words(answer) != "":
+    worded = all(tree.op == "text" for tree in gold.trees)
+    if worded and _words(gold.text) == _words(answer) != "":
         return True, ""
     reading = equivalence.read(answer)
     try:
@@ -120,7 +124,8 @@ def _same(gold: Reading, answer: str) -> tuple[bool, str]:
 
 
 def _words(text: str) -> str:
-    return re.sub(r"\W+", " ", extract.without_text_wrapper(text)).strip().casefold()
+    plain = re.sub(r"\W+", " ", extract.without_text_wrapper(text)).strip().casefold()
+    return _ARTICLE.sub("", plain)
 
 
 def _agree(one: str, other: str, kind: str) -> bool:

@@ -10,6 +10,7 @@ import re
 from itertools import pairwise
 
 from rlvr_jax.verifiers import choices
+from rlvr_jax.verifiers.algebra import phrases
 from rlvr_jax.verifiers.algebra.lexer import FUNCTIONS
 from rlvr_jax.verifiers.algebra.units import UNITS
 
@@ -19,10 +20,12 @@ a text made of opening brackets can take."""
 _LONGEST_PLAIN = 400
 
 _IS = (
-    r"(?:\s|\*|_)*(?:(?:is|are|was|equals|(?:should|would|must|will|has to) be"
+    r"(?:\s|\*|_)*(?:(?:(?:is|are|was|equals|(?:should|would|must|will|has to) be)\b"
     r"|[:=\uff1a]|\n)(?:\s|\*|_)*)+"
 )
-_ENGLISH = r"\banswers?\b(?:\s+(?:to|for|of)\b[^.:\n]{0,60}?)?" + _IS
+_ENGLISH = (
+    r"(?<![a-zA-Z])answers?(?![a-zA-Z])(?:\s+(?:to|for|of)\b[^.:\n]{0,60}?)?" + _IS
+)
 _OTHER_LANGUAGES = (
     r"(?:\u7b54\u6848|\u7b54)(?:\u5e94\u8be5)?\s*[\u662f\u4e3a\u70ba]?\s*[:\uff1a]?",
     r"\u7b54\u3048\u306f",
@@ -39,6 +42,7 @@ _OTHER_LANGUAGES = (
     r"\u043e\u0442\u0432\u0435\u0442\s*(?:[:\u2014-]|\u0440\u0430\u0432\u0435\u043d)?",
     r"odpowied\u017a\s*(?:to|:)",
     r"cevap\s*:?",
+    r"\u03b1\u03c0\u03ac\u03bd\u03c4\u03b7\u03c3\u03b7\s*(?:\u03b5\u03af\u03bd\u03b1\u03b9|:)",
     r"(?:\u0111\u00e1p \u00e1n|c\u00e2u tr\u1ea3 l\u1eddi)\s*(?:l\u00e0|:)",
 )
 _MARKER = re.compile("|".join([_ENGLISH, *_OTHER_LANGUAGES]), re.IGNORECASE)
@@ -50,7 +54,7 @@ _SENTENCE_END = re.compile(
 )
 _CLOSING = re.compile(r"\s*I hope (?:it|this) (?:is correct|helps)\W*$", re.IGNORECASE)
 _FILLER = re.compile(
-    r"(?:[\s*_:=\uff1a]|(?:is|are|either|about|approximately|roughly|exactly|simply|just"
+    r"(?:[\s*_:=\uff1a}]|(?:is|are|either|about|approximately|roughly|exactly|simply|just"
     r"|only|thus|therefore|hence|so|likely|probably|definitely|clearly|indeed|that"
     r"|equal to|given by|now|then|be|for sure|option|choice|letter|est|es|ist)\b)+",
     re.IGNORECASE,
@@ -63,9 +67,17 @@ _ALSO = re.compile(
     re.IGNORECASE,
 )
 
+_EITHER = re.compile(
+    r"[0-9$)}\]]\s*(?:\b(?:oder|ou|o|\u0438\u043b\u0438|albo|lub|veya|atau|eller"
+    r"|ho\u1eb7c)\b|\u6216\u8005?|\u307e\u305f\u306f|\ub610\ub294)\s*[0-9$\\(-]",
+    re.IGNORECASE,
+)
+"""3 or 4, in other languages."""
+
 _FORMULA = re.compile(
     r"\$\$(?P<a>.{1,800}?)\$\$|\\\[(?P<b>.{1,800}?)\\\]|\\\((?P<c>.{1,800}?)\\\)"
     r"|(?<!\\)\$(?P<d>[^$\n]{1,800}?)\$"
+    r"|(?P<f>-?[0-9]*\\[dtc]?frac\s*\{[^{}\n]{1,80}\}\s*\{[^{}\n]{1,80}\})"
     r"|(?P<e>[(\[][^()\[\]\n]{0,60}[0-9][^()\[\]\n]{0,60},[^()\[\]\n]{1,60}[)\]])",
     re.DOTALL,
 )
@@ -74,22 +86,34 @@ _WORD = re.compile(
     r"|[^\x00-\u036f\u0391-\u03c9\u2000-\u2bff]"
 )
 _NO_PROSE = FUNCTIONS | frozenset(
-    "and or pi infinity inf percent pct hundred thousand million billion am pm".split()
+    "and or pi infinity inf oo base percent pct hundred thousand million billion am "
+    "pm".split()
 )
+_LONGEST_PRODUCT = 3
+_SHORT_WORDS = frozenset(
+    "is it so we he an at to of in on by if be do go as am us the no my for "
+    "are was has had but not its can our you all any one two six ten red "
+    "sum she him her his who how why did get got let now see say use way "
+    "per out off too yes may i a".split()
+)
+
 _PERCENT = re.compile(r"(?:\s?\\?%|\s+(?:percent|pct)\b)")
 _NUMBER = re.compile(
     r"(?:(?<![a-zA-Z0-9)\]}.])[-+\u2212]\s?)?(?<![a-zA-Z0-9.,^_{])"
-    r"\\?[$\u20ac\u00a3]?\s?"
+    r"\\?[$\u20ac\u00a3]?\s?\u221a?"
     r"(?:[0-9]{1,2}:[0-9]{2}(?:\s?[aApP]\.?[mM]\b\.?)?"
     r"|(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)(?:[.,][0-9]+)?(?:\s?/\s?[0-9]+)?"
     r"(?:\s*(?:\\times|\*|x|\u00d7)\s*10\^\{?-?[0-9]+\}?)?)"
+    r"(?:\s?\u03c0|\s?\u221a(?:[0-9]+|\([0-9]+\)))*"
 )
+_UNFINISHED = re.compile(r"[-+*/=<>]\s*$")
 _JOINT = re.compile(
     r"\s*(?:,|;|/|\bor\b|\band\b|\bto\b|\(\s*or\b)\s*"
     r"(?:(?:or|and|maybe|perhaps|even)\b\s*)*"
 )
 _ONE = rf"{_NUMBER.pattern}(?:{_PERCENT.pattern})?"
-_NUMBERS = re.compile(rf"{_ONE}(?:{_JOINT.pattern}{_ONE})*(?![\w^]*[_^])")
+_NAMED = r"(?:[a-zA-Z](?:_?[0-9])?\s*=\s*)?"
+_NUMBERS = re.compile(rf"{_ONE}(?:{_JOINT.pattern}{_NAMED}{_ONE})*(?![\w^]*[_^])")
 
 
 def statements(text: str, kind: str) -> list[str]:
@@ -102,7 +126,10 @@ def statements(text: str, kind: str) -> list[str]:
         sentence = _first_sentence(after)
         if marker.search(sentence) or not sentence.strip(" *_$.:\n"):
             continue
-        if _NEGATED.match(sentence) or _ALSO.match(after, len(sentence)):
+        hedged = _EITHER.search(sentence) or _ALSO.match(after, len(sentence))
+        if _NEGATED.match(sentence) and kind == "letter":
+            found.append(choices.only(sentence))
+        elif _NEGATED.match(sentence) or hedged:
             found.append("")
         elif value := value_at_start(sentence, kind) or _value_in(sentence, kind):
             found.append(value)
@@ -137,6 +164,8 @@ def last_value(text: str, kind: str) -> tuple[str, str]:
     if _is_plain(text, kind):
         return text, ""
     for sentence in reversed(_SENTENCE_END.split(text)):
+        if _EITHER.search(sentence):
+            return "", "a choice of answers"
         if value := _value_in(sentence, kind):
             return value, ""
     return "", "no answer in the text"
@@ -164,7 +193,16 @@ def _is_plain(text: str, kind: str) -> bool:
         return False
     if kind == "words" or (text.isascii() and not re.search(r"\s", text)):
         return True
-    return _first_word(text) is None
+    if _first_word(text) is None or phrases.meaning(text) is not None:
+        return True
+    if not text.isascii() or not re.search(r"[-+*/^=]|\\[a-z]", text):
+        return False
+    return ". " not in text and all(map(_is_product, _WORD.findall(text)))
+
+
+def _is_product(word: str) -> bool:
+    """Whether a run of letters in a formula is a product, as in ab + bc."""
+    return len(word) <= _LONGEST_PRODUCT and word.lower() not in _SHORT_WORDS
 
 
 def _first_word(text: str) -> re.Match | None:
@@ -183,7 +221,8 @@ def _is_unit(text: str, word: re.Match) -> bool:
     if before.count("{") > before.count("}"):
         return True
     known = word[0] in UNITS and word[0] != "in"
-    return known and before.rstrip()[-1:] in tuple("0123456789}")
+    last = before.rstrip(" \\,;:!~")[-1:]
+    return known and (last in tuple("0123456789}") or before.rstrip().endswith("\\pi"))
 
 
 def _with_following(text: str, match: re.Match) -> str:
@@ -216,6 +255,7 @@ def _value_in(sentence: str, kind: str) -> str:
         match
         for match in _FORMULA.finditer(sentence)
         if _first_word(_inside(match)) is None  # else it is prose between two prices
+        and not _UNFINISHED.search(_inside(match))
     ]
     numbers = [
         match
@@ -246,5 +286,6 @@ def _last_side(formula: str) -> str:
 
 
 def _number(match: re.Match) -> str:
-    text = re.sub(r"\b(?:or|and|maybe|perhaps|even|to)\b|\(", ", ", match[0])
+    text = re.sub(r"[a-zA-Z](?:_?[0-9])?\s*=\s*", "", match[0])
+    text = re.sub(r"\b(?:or|and|maybe|perhaps|even|to)\b|\((?![0-9]+\))", ", ", text)
     return re.sub(r"[\s,]*,\s[\s,]*", ", ", text).strip(" ,$")

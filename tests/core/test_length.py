@@ -156,7 +156,7 @@ def train(mode, scale, step, updates=150):
 
 
 def test_wrong_answers_grow_under_the_sequence_mean_alone():
-    """AGG-11: at equal accuracy, wrong length drifts up; Dr. GRPO leaves it alone.
+    """AGG-11, BEH-04: at equal accuracy, wrong length drifts up; not so in Dr. GRPO.
 
     GRPO (sequence mean, std) against Dr. GRPO (constant, no std); the steps are chosen
     so that both pass 80% accuracy. A reward that ignores length has no gradient on the

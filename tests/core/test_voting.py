@@ -75,8 +75,21 @@ def test_votes_that_cannot_be_counted():
     np.testing.assert_array_equal(majority_at_k([-1, -1], [0, 0]), [0, 0])
 
 
+def test_chances_do_not_pass_1():
+    """64 samples of which 60 agree: rounding alone would say 1 + 4e-16."""
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        answers = np.minimum(rng.integers(0, 40, 64), rng.integers(1, 9))
+        for found in (
+            majority_at_k(answers, np.ones(64)),
+            best_of_k(rng.random(64), np.ones(64)),
+        ):
+            assert found.max() <= 1
+            np.testing.assert_allclose(found, 1, atol=1e-12)
+
+
 def test_best_of_k_equals_all_subsets():
-    """FORMULAS F-92; k = 1 is the mean, k = n the label of the top sample."""
+    """TT-29 (FORMULAS F-92): k = 1 is the mean, k = n the label of the top sample."""
     scores = [0.3, 0.9, 0.1, 0.5, 0.7]
     correct = [1.0, 0.0, 1.0, 1.0, 0.0]
     expected = [

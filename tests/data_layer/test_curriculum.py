@@ -130,6 +130,9 @@ def test_no_positive_resampling_drops_from_the_threshold_on():
     assert found.eligible(1).tolist() == [False, True, False, True]
     assert set(drawn(found, range(1, 9), count=2).tolist()) == {1, 3}
     assert not found.eligible(10_000)[0]
+    at_the_bound = rules(of=problems(2), per_step=1, drop_pass_rate=15 / 16)
+    record(at_the_bound, [15, 14])
+    assert at_the_bound.eligible(1).tolist() == [False, True]
 
 
 def test_the_epoch_after_dropping_holds_the_rest_once():

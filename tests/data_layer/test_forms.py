@@ -12,8 +12,8 @@ TEST = "def check(candidate):\n    assert candidate(1) == 2\n"
 DAPO = (
     "Solve the following math problem step by step. The last line of your response "
     "should be of the form Answer: $Answer (without quotes) where $Answer is the "
-    "answer to the problem.\n\nWhat is $1+1$?\n\nRemember to put your answer on its own line "
-    'after "Answer:".'
+    "answer to the problem.\n\nWhat is $1+1$?\n\nRemember to put your answer on its "
+    'own line after "Answer:".'
 )
 ROWS = {
     "openai/gsm8k": (

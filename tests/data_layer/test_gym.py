@@ -29,7 +29,7 @@ def test_without_the_package_the_message_says_how_to_get_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "reasoning_gym", None)
     with pytest.raises(ValueError, match="pip install reasoning-gym"):
         gym.generate("chain_sum", 0, "train")
-    sample = Sample("gym", "1", {"dataset": "x", "settings": {}, "seed": 0, "index": 0})
+    sample = Sample("gym", "1", {"dataset": "x", "settings": {}, "index": 0})
     with pytest.raises(ModuleNotFoundError, match="pip install reasoning-gym"):
         verify(sample)
 
@@ -81,17 +81,23 @@ def test_a_wrong_name_or_setting_is_explained(name, options, message):
 
 @needs_package
 @pytest.mark.slow
-def test_nearly_every_data_set_of_the_package_loads():
-    """DATA-23: "gym:NAME" for each name; those that fail need files of their own."""
-    factory = importlib.import_module("reasoning_gym.factory")
-    failed = {}
-    for name in factory.DATASETS:
-        try:
-            problem = gym.generate(name, 0, "train", options={"count": 1})[0]
-            found = judged(problem, problem.meta["solution"])
-            if found.status is not Status.CORRECT:
-                failed[name] = found.detail[:80]
-        except Exception as error:
-            failed[name] = f"{type(error).__name__}: {error!s:.80}"
-    print(failed)
-    assert len(failed) < 0.1 * len(factory.DATASETS), failed
+def test_data_sets_of_every_kind_judge_their_own_solutions():
+    """DATA-23: one name of each family; all of version 0.1.25 were tried once
+    (docs/data.md)."""
+    for name in (
+        "simple_equations",
+        "caesar_cipher",
+        "leg_counting",
+        "binary_matrix",
+        "bitwise_arithmetic",
+        "tower_of_hanoi",
+        "simple_geometry",
+        "shortest_path",
+        "knights_knaves",
+        "gsm_symbolic",
+        "word_ladder",
+        "acre",
+        "list_functions",
+    ):
+        problem = gym.generate(name, 0, "train", options={"count": 2})[1]
+        assert judged(problem, problem.meta["solution"]).status is Status.CORRECT, name

@@ -53,7 +53,7 @@ def test_the_worked_way_of_every_map_verifies(actions):
     ],
 )
 def test_verdicts_on_a_known_map(text, status, detail):
-    """DATA-21: walked by hand on 3 x 3; the field in the middle of the way is blocked."""
+    """DATA-21: walked by hand on 3 x 3; the field in between is blocked."""
     found = judged(text)
     assert (found.status, detail in found.detail) == (status, True), found.detail
 

@@ -165,3 +165,27 @@ def test_the_slot_engine_trains_the_same_run(finished, tmp_path):
         assert set(ours) == set(expected)
         for name, value in expected.items():
             np.testing.assert_allclose(ours[name], value, rtol=1e-4, atol=1e-5)
+
+
+STALE = (
+    "--config.rollout.staleness=2",
+    "--config.objective.importance_correction=clamp",
+)
+
+
+def test_a_stale_run_is_behind_by_its_bound_and_continues_after_a_kill(tmp_path):
+    """CLIP-34: no batch is older than the bound; what was under way at a kill is
+    sampled again from the policy that it was being sampled from."""
+    whole, killed = tmp_path / "whole", tmp_path / "killed"
+    command.run(whole, *STALE)
+    trained = [line for line in command.metrics(whole) if "reward/mean" in line]
+    assert [line["rollout/version_gap"] for line in trained] == [0, 1, 2, 2, 2, 2]
+    # Two updates of the policy show between sampler and trainer.
+    assert trained[0]["mismatch/abs_logprob_mean"] < 1e-5
+    assert trained[3]["mismatch/abs_logprob_mean"] > 1e-4
+    process = command.start(killed, *STALE)
+    command.wait_for_steps(process, killed, 3)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    command.run(killed, *STALE)
+    assert_same_run(killed, whole)

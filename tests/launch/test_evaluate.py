@@ -12,6 +12,7 @@ from flax import nnx
 from launch import evaluate
 from rlvr_jax import config as config_lib
 from rlvr_jax.analysis.counts import ProblemCounts, read_counts, write_counts
+from rlvr_jax.config import CheckpointConfig
 from rlvr_jax.data.tokenizer import load_tokenizer
 from rlvr_jax.mesh.mesh import make_mesh
 from rlvr_jax.models.weights import save_decoder
@@ -41,6 +42,40 @@ def test_published_counts_for_reading(capsys):
     assert "the curves cross: the first loss is at k in [11, 61]" in printed
     assert "finding: sharpening + coverage loss" in printed
     assert "gained 12, lost 33" in printed
+
+
+def test_benchmarks_apart(tmp_path, capsys):
+    """PK-21: counts with domains are compared within each as well."""
+    for name, correct in (("a", (1, 2, 3, 4)), ("b", (4, 4, 1, 1))):
+        problems = [
+            ProblemCounts(str(i), 4, c, domain="easy" if i < 2 else "hard")
+            for i, c in enumerate(correct)
+        ]
+        write_counts(tmp_path / name, problems)
+    files = ["--counts", str(tmp_path / "a"), str(tmp_path / "b")]
+    evaluate.main([*files, "--json"])
+    domains = json.loads(capsys.readouterr().out)["comparison"]["domains"]
+    assert [row["first"][0] for row in domains] == pytest.approx([0.625, -0.625])
+    evaluate.main(files)
+    assert "│ hard   │ 2        │" in capsys.readouterr().out
+
+
+def test_one_model_in_several_ways(tmp_path, capsys):
+    """PK-30, SPU-17, BEH-02: the same base with no template, a chat template and
+    another one; planted rates of 1/2, 1/8 and 1/4, all of 8."""
+    files = []
+    for name, correct in (("none", 4), ("chat", 1), ("r1", 2)):
+        files.append(str(tmp_path / name))
+        write_counts(files[-1], [ProblemCounts("a", 8, correct)])
+    evaluate.main(["--spread", *files, "--json"])
+    found = json.loads(capsys.readouterr().out)["spread"]
+    assert list(found) == ["1", "8"]
+    assert list(found["1"]["pass@k"].values()) == [0.5, 0.125, 0.25]
+    assert (found["1"]["spread"], found["8"]["spread"]) == (0.375, 0)
+    evaluate.main(["--spread", *files])
+    assert "largest - smallest" in capsys.readouterr().out
+    with pytest.raises(SystemExit, match=r"launch\.evaluate: "):
+        evaluate.main(["--spread", str(tmp_path / "nothing")])
 
 
 @pytest.mark.parametrize("arguments", [[], ["--counts", "a", "b", "c"]])
@@ -77,7 +112,7 @@ def run_folder(tmp_path_factory):
         config, architecture_of(config.model, tokenizer.vocab_size), mesh
     )
     plan = tiny.plan(graphdef)
-    checkpoints = Checkpoints(folder / "checkpoints", 1)
+    checkpoints = Checkpoints(folder / "checkpoints", CheckpointConfig(keep=1))
     checkpoints.save(new_state(parameters, plan), 3, {"before": None})
     checkpoints.close()
     tokenizer.save(folder / "model")
@@ -95,6 +130,8 @@ def test_a_checkpoint_brings_its_settings(run_folder):
     model = load_model(config, folder, make_mesh((1, 1, 1), jax.devices()[:1]))
     assert model.origin == f"{folder}, step 3"
     assert tiny.largest_difference(model.parameters, parameters) == 0
+    with pytest.raises(ValueError, match=r"of step 2; there are \[3\]"):
+        load_model(config, folder, make_mesh((1, 1, 1), jax.devices()[:1]), step=2)
     held_out = problems_of(config, "")
     assert {p.question for p in problems_of(config, "task:arithmetic")} == {
         p.question for p in held_out

@@ -234,6 +234,7 @@ def test_one_axis_at_a_time():
 
 
 def test_rows_that_change_the_model_have_their_own_cold_start(tmp_path):
+    """SPU-06: a second family in the same sweep begins from weights of its own."""
     base = module("tests/end_to_end/tiny_recipe.py").get_config()
     rows = [
         Row("base"),

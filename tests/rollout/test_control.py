@@ -62,7 +62,7 @@ def run(policy, control, *, length=20, end_ids=(-1,), seed=0):
 
 
 def test_the_engine_writes_the_budget_sentence(policy):
-    """TT-17: every thought is closed after 5 tokens, at that token; what was written
+    """TT-17, TT-18: every thought is closed after 5 tokens, at that token; what was written
     is not the policy's."""
     control = Control(close=CLOSE, budget=5, budget_text=(33,), prefix=(40,))
     found = run(policy, control)
@@ -83,7 +83,7 @@ def test_the_engine_writes_the_budget_sentence(policy):
 
 
 def test_the_engine_makes_short_thoughts_wait(policy):
-    """TT-18: a thought that closes early is continued with "Wait" from where it closed,
+    """TT-17: a thought that closes early is continued with "Wait" from where it closed,
     and the text after it is what the policy says to that beginning."""
     closes = (6,)  # some completions draw it early
     control = Control(close=closes, least_thinking=20, wait=(30, 31))

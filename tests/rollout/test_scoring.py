@@ -1,5 +1,7 @@
 """From tokens to rewards: what is decoded, what verdicts pay, when a run stops."""
 
+import dataclasses
+
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -287,6 +289,30 @@ def test_control_arms(pays, expected):
 def test_a_wrong_label_is_not_the_majority_where_that_is_right():
     scores = score(["3", "3", "x", "y", "x"], [3], noise=NoiseConfig(pays="incorrect"))
     np.testing.assert_array_equal(scores.rewards, [[0, 0, 1, 0, 1]])
+
+
+def test_labels_that_are_right_after_all_are_found():
+    """SPU-11: of 1,000 problems that the policy always gets right, 10 % were called
+    wrong: the incorrect arm pays there, and the second look says that all it pays is
+    right. Elsewhere nothing else was answered, and nothing is paid."""
+    labels = NoiseConfig(pays="incorrect", mislabelled_rate=0.1)
+    many = [dataclasses.replace(PROBLEMS[3], id=f"p{i}") for i in range(1000)]
+    found = score(["3", "3"] * 1000, range(1000), problems=many, noise=labels)
+    np.testing.assert_array_equal(found.rewards[:, 0], found.rewards[:, 1])
+    share = found.rewards.mean()
+    assert abs(share - 0.1) < 4 * np.sqrt(0.1 * 0.9 / 1000)
+    assert found.metrics["noise/paid_correct_share"] == 1
+    # Checked again (a rate of 0), nothing is left to pay.
+    clean = NoiseConfig(pays="incorrect")
+    found = score(["3", "3"] * 1000, range(1000), problems=many, noise=clean)
+    assert not found.rewards.any()
+    wrong = NoiseConfig(pays="incorrect", mislabelled_rate=1.0)
+    found = score(["3", "3", "x", "x", "x"], [3], noise=wrong)
+    np.testing.assert_array_equal(found.rewards, [[0, 0, 1, 1, 1]])
+    assert found.metrics["noise/paid_correct_share"] == 0
+    found = score(["3", "3", "3", "x", "x"], [3], noise=wrong)
+    np.testing.assert_array_equal(found.rewards, [[1, 1, 1, 0, 0]])
+    assert found.metrics["noise/paid_correct_share"] == 1
 
 
 def audit(share=1.0, max_gap=0.1, window=100, stop=False):

@@ -56,6 +56,30 @@ def test_lower_and_upper_bound_move_entropy_in_opposite_ways():
     assert abs(upper) > lower
 
 
+def gain(start, **settings):
+    """Change of the right answer's chance (token 0), and its standard error."""
+    keys = jax.random.split(jax.random.key(1), 20_000)
+    logits = train(keys, jnp.array(start), Recipe(**settings))
+    change = np.asarray(jax.nn.softmax(logits))[:, 0] - start[0]
+    return change.mean(), change.std() / math.sqrt(len(change))
+
+
+def test_random_rewards_raise_a_contaminated_benchmark_and_no_clean_one():
+    """REC-20, SPU-08, SPU-09: Olmo 3's check.
+
+    On a benchmark seen before, the right answer has a chance of .85; on a clean one it
+    is one of ten equal guesses, and by symmetry its expected gain is 0. Random rewards
+    gain on the first alone, and not even there without the clip.
+    """
+    seen, clean = np.array([0.85, *[0.15 / 9] * 9]), np.full(10, 0.1)
+    mean, error = gain(seen)
+    assert mean > 5 * error
+    mean, error = gain(clean)
+    assert abs(mean) < 3 * error
+    mean, error = gain(seen, **NEVER)
+    assert mean < 0 + 3 * error
+
+
 def test_expected_gradient_of_the_clipped_loss_over_the_coin():
     """ENT-22: E_A[dJ/dr] = +mu below 1 - eps, 0 inside, -mu above; mu = E|A| / 2.
 

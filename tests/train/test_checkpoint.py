@@ -9,7 +9,7 @@ import numpy as np
 import optax
 import pytest
 
-from rlvr_jax.config import Objective
+from rlvr_jax.config import CheckpointConfig, Objective
 from rlvr_jax.train.checkpoint import Checkpoints
 from rlvr_jax.train.policy import new_state
 from rlvr_jax.train.state import TrainState
@@ -46,8 +46,8 @@ def opened(tmp_path):
     """Opens the checkpoints of the folder; closes them at the end."""
     managers = []
 
-    def open_(keep=2, folder=tmp_path / "checkpoints"):
-        managers.append(Checkpoints(folder, keep))
+    def open_(settings=None, folder=tmp_path / "checkpoints"):
+        managers.append(Checkpoints(folder, settings or CheckpointConfig(keep=2)))
         return managers[-1]
 
     yield open_
@@ -103,7 +103,7 @@ def test_a_half_written_newer_checkpoint_is_ignored(opened, tmp_path):
 
 
 def test_the_newest_are_kept_and_restored(opened, tmp_path):
-    checkpoints = opened(keep=2)
+    checkpoints = opened()
     for step in (1, 2, 3):
         checkpoints.save(a_state(seed=step, step=step), step, {"step": step})
     checkpoints.close()
@@ -167,3 +167,71 @@ def test_a_state_without_what_was_saved_is_an_error(opened):
 def test_nothing_to_restore_is_an_error(opened):
     with pytest.raises(ValueError, match="none to restore under"):
         opened().restore(like=a_state())
+
+
+def spoil(folder):
+    """Cuts every file of a checkpoint in half."""
+    for path in folder.rglob("*"):
+        if path.is_file():
+            data = path.read_bytes()
+            path.write_bytes(data[: len(data) // 2])
+
+
+def test_a_spoilt_checkpoint_is_named_and_the_one_before_is_used(
+    opened, tmp_path, capsys
+):
+    """A half-written file is no end: the run goes on from the last whole one."""
+    checkpoints = opened()
+    for step in (1, 2):
+        checkpoints.save(a_state(seed=step), step, {"step": step})
+    checkpoints.close()
+    spoil(tmp_path / "checkpoints" / "2")
+    checkpoints = opened()
+    found, extra = checkpoints.restore(like=a_state())
+    assert_equal(found, a_state(seed=1))
+    assert extra == {"step": 1}
+    assert checkpoints.latest == 1
+    assert "step 2 cannot be read" in capsys.readouterr().out
+    # The number is free again.
+    checkpoints.save(a_state(seed=5), 2, {"step": 2})
+    found, _ = checkpoints.restore(like=a_state())
+    assert_equal(found, a_state(seed=5))
+
+
+def test_nothing_that_can_be_read_is_an_error(opened, tmp_path):
+    checkpoints = opened()
+    checkpoints.save(a_state(), 1, {})
+    checkpoints.close()
+    spoil(tmp_path / "checkpoints" / "1")
+    with pytest.raises(ValueError, match="none to restore"):
+        opened().restore(like=a_state())
+
+
+def test_the_best_and_every_so_many_stay(opened, tmp_path):
+    """Besides the newest: the highest score, and multiples of 4."""
+    checkpoints = opened(
+        settings=CheckpointConfig(keep=1, keep_best=1, keep_every_steps=4)
+    )
+    for step in range(1, 8):
+        score = {2: 0.9, 3: 0.5, 5: 0.7}.get(step)
+        checkpoints.save(a_state(seed=step), step, {}, score)
+    checkpoints.close()
+    kept = {path.name for path in (tmp_path / "checkpoints").iterdir()}
+    assert kept == {"2", "4", "7"}
+
+
+def test_a_disk_that_is_full_leaves_the_last_checkpoint(opened, monkeypatch):
+    """The error says what is whole and what to do; nothing before it is lost."""
+    checkpoints = opened()
+    checkpoints.save(a_state(seed=1), 1, {"step": 1})
+    checkpoints._manager.wait_until_finished()
+
+    def full(*args, **kwargs):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(checkpoints._manager, "save", full)
+        with pytest.raises(OSError, match=r"No space left.*step 1.* is whole"):
+            checkpoints.save(a_state(seed=2), 2, {"step": 2})
+    found, _ = checkpoints.restore(like=a_state())
+    assert_equal(found, a_state(seed=1))

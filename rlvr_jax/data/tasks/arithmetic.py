@@ -27,6 +27,9 @@ class Options:
     one, for RL to choose from."""
     twice: int = 0
     """Of ten, how many work it out and then once more: longer, and no better."""
+    boxed: bool = False
+    r"""Worked solutions, but no guesses, end in \boxed{}: the form comes with the right
+    way, as a format reward can find."""
     wording: str = "equation"
     """"equation" ("6 + 4 =") or "question" ("What is 6 + 4?")."""
 
@@ -69,7 +72,8 @@ def draw(random: np.random.Generator, options: Options) -> Draft:
     steps = work_out(numbers, signs)
     question = f"{text} =" if options.wording == "equation" else f"What is {text}?"
     meta: dict[str, Any] = {"operators": "".join(signs)}
-    worked = "\n".join(steps)
+    ending = f"\\boxed{{{steps[-1]}}}" if options.boxed else steps[-1]
+    worked = "\n".join([*steps[:-1], ending])
     if options.guesses or options.twice:
         off = random.integers(-5, 5, size=options.guesses, endpoint=True).tolist()
         guessed = [str(int(steps[-1]) + by) for by in off]

@@ -122,7 +122,7 @@ class Arithmetic(Cursor):
         return node
 
     def _postfix(self, node: Node) -> Node:
-        while True:
+        for _ in range(tree.MAX_DEPTH):
             if self.skip("!"):
                 double = self.sees("!") and not self.peek().spaced
                 if double:
@@ -136,6 +136,7 @@ class Arithmetic(Cursor):
                 node = Node("call", (node,), "prime")
             else:
                 return node
+        raise tree.TooLarge("too many signs after a number")
 
     def starts_atom(self) -> bool:
         """Whether what comes next multiplies what came before, side by side."""

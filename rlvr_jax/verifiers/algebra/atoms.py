@@ -3,8 +3,22 @@
 from rlvr_jax.verifiers.algebra import lexer, notation, tree
 from rlvr_jax.verifiers.algebra.arithmetic import Arithmetic, product
 from rlvr_jax.verifiers.algebra.lexer import STOP, Token
+from rlvr_jax.verifiers.algebra.matrices import determinant
 from rlvr_jax.verifiers.algebra.numbers import number_node, plain, recurring
 from rlvr_jax.verifiers.algebra.tree import Node, ParseError
+
+_RECURRING = ("\\overline", "\\dot", "\\bar")
+_DOMAINS = [
+    (len(domain), domain)
+    for domain in (
+        (),
+        ("\\in", "R"),
+        ("\\in", "\\R"),
+        ("\\in", "\\mathbb", "R"),
+        ("\\in", "\\mathbb", "{", "R", "}"),
+    )
+]
+"""What may stand between x and the bar of {x | x > 1} without a meaning of its own."""
 
 
 class Atoms(Arithmetic):
@@ -36,9 +50,9 @@ class Atoms(Arithmetic):
         return node
 
     def _number(self, token: Token) -> Node:
-        if self.peek().text in (".", "\\overline", "\\dot"):
+        if self.peek().text in (".", *_RECURRING):
             dotted = int(self.peek().text == ".")
-            if self.peek(dotted).text in ("\\overline", "\\dot"):
+            if self.peek(dotted).text in _RECURRING:
                 self.at += dotted + 1
                 return recurring(token.text, plain(self.tex_argument()))
         if self.skip("_"):
@@ -89,8 +103,9 @@ class Atoms(Arithmetic):
         arguments = self._arguments()
         if name == "log" and base is not None:
             node = Node("call", (*arguments, base), "log")
-        elif name == "sqrt":
-            node = Node("root", (*arguments, tree.TWO))
+        elif name in ("sqrt", "cbrt"):
+            degree = tree.number(2 if name == "sqrt" else 3)
+            node = Node("root", (*arguments, degree))
         else:
             node = Node("call", arguments, name)
         return Node("pow", (node, exponent)) if exponent else node
@@ -121,8 +136,8 @@ class Atoms(Arithmetic):
         if name == "\\sqrt":
             degree = self._bracketed("[") if self.skip("[") else tree.TWO
             return Node("root", (self.tex_argument(), degree))
-        if name == "\\usqrt":
-            return Node("root", (self.atom(), tree.TWO))
+        if name in notation.ROOTS:
+            return Node("root", (self.atom(), tree.number(notation.ROOTS[name])))
         if name in notation.BINOMIALS:
             arguments = (self.tex_argument(), self.tex_argument())
             return Node("call", arguments, "binomial")
@@ -190,14 +205,13 @@ class Atoms(Arithmetic):
         return Node("seq", tuple(items), (opening, closing.replace("\\rangle", ")")))
 
     def _skip_to_condition(self) -> None:
-        """Of {x in R | x > 1} only the condition matters."""
-        for ahead in range(6):
-            token = self.peek(ahead)
-            if token.text in ("\\mid", "|", ":") and self.peek().kind == "letter":
-                if ahead in (1, 3):  # x | or x in R |
-                    self.at += ahead + 1
-                return
-            if token.kind not in ("letter", "name"):
+        """Of {x | x > 1} and {x in R | x > 1} only the condition matters."""
+        if self.peek().kind != "letter":
+            return
+        for ahead, domain in _DOMAINS:
+            texts = tuple(self.peek(1 + i).text for i in range(ahead))
+            if texts == domain and self.peek(1 + ahead).text in ("\\mid", "|", ":"):
+                self.at += ahead + 2
                 return
 
     def _braces(self) -> Node:
@@ -232,7 +246,8 @@ class Atoms(Arithmetic):
                 raise ParseError(f"unexpected {self.peek().text!r} in a matrix")
         if len({len(row.args) for row in rows}) != 1:
             raise ParseError("rows of unequal length")
-        return Node("matrix", tuple(rows))
+        matrix = Node("matrix", tuple(rows))
+        return determinant(matrix) if environment == "vmatrix" else matrix
 
 
 def _set(items: list[Node]) -> Node:

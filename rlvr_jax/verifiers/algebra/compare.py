@@ -30,6 +30,9 @@ def same(gold: Node, answer: Node) -> bool:
         if verdict is not None:
             return verdict
     first, second = elements(gold), elements(answer)
+    if len(first) != len(second) and 1 in (len(first), len(second)):
+        if "seq" in (first[0].value.op, second[0].value.op):
+            first, second = _one_tuple(first), _one_tuple(second)
     if len(first) == len(second) == 1:
         return _same_item(_single(gold, first), _single(answer, second))
     return _same_elements(first, second, gold, answer)
@@ -44,9 +47,32 @@ def _is_defined(node: Node) -> bool:
     return True
 
 
+def _one_tuple(members: list[Element]) -> list[Element]:
+    """x = 2, y = 3 and (y, x) = (3, 2) as the tuple (2, 3), by the letters."""
+    if len(members) > 1 and _names(members):
+        pairs = [(repr(each.name), each.value) for each in members]
+    elif len(members) == 1 and (named := _named_tuple(members[0])):
+        pairs = named
+    else:
+        return members
+    pairs.sort(key=lambda pair: pair[0])
+    values = tuple(value for _, value in pairs)
+    return [Element(None, Node("seq", values, ("(", ")")))]
+
+
+def _named_tuple(element: Element) -> list[tuple[str, Node]]:
+    """The names and values of (x, y) = (2, 3)."""
+    name, value = element
+    if name is None or name.op != "seq" or value.op != "seq":
+        return []
+    if len(name.args) != len(value.args):
+        return []
+    return list(zip(map(repr, name.args), value.args, strict=True))
+
+
 def _single(node: Node, members: list[Element]) -> Node:
     """The one member of a set or list, else the node itself."""
-    if node.op in ("set", "list", "groups"):
+    if node.op in ("set", "list", "groups") or members[0].value.op == "seq":
         return members[0].value
     return node
 
@@ -137,7 +163,7 @@ def _same_item(gold: Node, answer: Node) -> bool:
     if "matrix" in (gold.op, answer.op):
         return _same_matrix(gold, answer)
     if "seq" in (gold.op, answer.op):
-        return _same_sequence(gold, answer)
+        return _same_sequence(_coordinates(gold), _coordinates(answer))
     if "ratio" in (gold.op, answer.op):
         return _same_ratio(gold, answer)
     if "base" in (gold.op, answer.op):
@@ -175,6 +201,17 @@ def _rows(node: Node) -> list[list[Node]] | None:
     if all(each.op == "seq" for each in node.args):
         return [list(each.args) for each in node.args]
     return [[each] for each in node.args]
+
+
+def _coordinates(node: Node) -> Node:
+    """The (1, 2) of a point A(1, 2)."""
+    if node.op == "mul" and len(node.args) == 2:
+        point, inner = node.args
+        if point.op == "symbol" and point.value[0].isupper() and inner.op == "seq":
+            return inner
+    if node.op == "call" and len(node.args) > 1 and node.value.isupper():
+        return Node("seq", node.args, ("(", ")"))  # P is read as a function
+    return node
 
 
 def _same_sequence(gold: Node, answer: Node) -> bool:

@@ -5,11 +5,12 @@ are rational and by many digits where they are not (`compare`, `scalars`, `numer
 """
 
 import itertools
+import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from rlvr_jax.verifiers.algebra import compare
+from rlvr_jax.verifiers.algebra import compare, phrases
 from rlvr_jax.verifiers.algebra.normalise import latex
 from rlvr_jax.verifiers.algebra.parser import parse
 from rlvr_jax.verifiers.algebra.scalars import decimal
@@ -23,16 +24,30 @@ from rlvr_jax.verifiers.algebra.tree import (
 
 _WORDS = re.compile(r"\\[a-zA-Z]+|[\s{}\\$()*_^~.,;:!?'\"`-]")
 _SPACES = re.compile(r"\s|\\(?=[{}])")
-_GROUPED = re.compile(r"(?<![0-9.,])[1-9][0-9]{0,2}(?:,[0-9]{3})+(?![0-9,])")
-_SPACED = re.compile(r"[-+]?[1-9][0-9]{0,2}(?: [0-9]{3})+(?:[.,][0-9]+)?(?![0-9])")
-_POINTED = re.compile(r"[-+]?[1-9][0-9]{0,2}(?:\.[0-9]{3})+,[0-9]+")
+_GROUPED = re.compile(r"(?<![0-9.,])[1-9][0-9]{0,2}(?:,[0-9]{3})+(?![0-9]|,(?!\s))")
+_SPACED = re.compile(
+    r"([-+]?[1-9][0-9]{0,2}(?: [0-9]{3})+(?:[.,][0-9]+)?)(?![0-9])( [0-9]+/[0-9]+)?"
+)
+_POINTED = re.compile(
+    r"[-+]?[1-9][0-9]{0,2}(?:(?:\.[0-9]{3})+,[0-9]+|(?:\.[0-9]{3}){2,})"
+)
+_MARKED = re.compile(
+    r"[-+]?[1-9][0-9]{0,2}(?:(?:'[0-9]{3})+|(?:_[0-9]{3})+)(?:\.[0-9]+)?"
+)
+"""As in 1'000'000 and 1_000_000."""
 _COMMA_NUMBER = re.compile(r"(?<![0-9,])[0-9]+,[0-9]+(?![0-9,])")
 _BASED = re.compile(
-    r"[({]*\s*((?=[A-F]*[0-9])[0-9A-F]{1,60})\s*[)}]*_\{?([0-9]{1,2})\}?"
+    r"[({]*\s*([0-9A-Fa-f]{1,60})\s*[)}]*\s*(?:_|(?:in\s+)?base[\s-])[\s{]*"
+    r"([0-9]{1,2}|[a-z]{3,8})[\s}]*"
 )
+_BASES: Sequence[str] = (
+    "two three four five six seven eight nine ten eleven twelve thirteen fourteen "
+    "fifteen sixteen"
+).split()
+_WRAPPER = re.compile(r"\\(?:text|textbf|mathrm|mathbf|textrm|mbox)\s*(\{[^{}]*\})")
 _CLOCK = re.compile(
-    r"(?P<hour>[0-9]{1,2}):(?P<minute>[0-9]{2})\s*(?:\\text\{)?\s*"
-    r"(?P<half>[ap]\.?\s?m\.?)?\}?",
+    r"(?P<hour>[0-9]{1,2})(?::(?P<minute>[0-9]{2}))?(?::(?P<second>[0-9]{2}))?"
+    r"\s*(?:\\(?:text|textrm|mathrm)\{)?\s*(?P<half>[ap]\.?\s?m\.?)?\s*\}?",
     re.IGNORECASE,
 )
 
@@ -57,15 +72,37 @@ def read(written: str) -> Reading:
         text = written.strip()
         return Reading(text, (), problem=f"{len(written)} characters are too many")
     text = latex(written)
-    if based := _BASED.fullmatch(text):
-        digits, base = based[1].lstrip("0") or "0", int(based[2])
-        return Reading(text, (Node("base", (), (digits, base)),))
+    if (based := _based(text)) is not None:
+        return Reading(text, (based,))
+    if (phrase := phrases.meaning(text)) is not None:
+        return Reading(text, (phrase,))
     plain, decimal_comma, listed = _variants(text)
     trees, problem = _parsed(plain)
     decimals, lists = _parsed(decimal_comma)[0], _parsed(listed)[0]
     if trees or decimals or lists:
         problem = ""
     return Reading(text, trees, decimals, lists, problem)
+
+
+def _based(text: str) -> Node | None:
+    """A number with its base: 101_2, (2A)_{16}, 12 base five."""
+    if "_" not in text and "base" not in text:
+        return None
+    match = _BASED.fullmatch(_WRAPPER.sub(r"\1", text).replace("{ ", "{"))
+    if match is None:
+        return None
+    if match[2].isdigit():
+        base = int(match[2])
+    elif match[2] in _BASES:
+        base = 2 + _BASES.index(match[2])
+    else:
+        return None
+    digits = match[1].lstrip("0") or "0"
+    if not 2 <= base <= 16 or any(int(digit, 16) >= base for digit in digits):
+        return None
+    if digits.isalpha() and (len(digits) == 1 or base != 16):  # a variable
+        return None
+    return Node("base", (), (digits.upper(), base))
 
 
 def _parsed(text: str | None) -> tuple[tuple[Node, ...], str]:
@@ -139,8 +176,11 @@ def _variants(text: str) -> tuple[str, str | None, str | None]:
 
     None where a reading makes no sense.
     """
-    if _SPACED.fullmatch(text):
-        return text.replace(" ", "").replace(",", "."), None, None
+    if spaced := _SPACED.fullmatch(text):
+        whole = spaced[1].replace(" ", "").replace(",", ".")
+        return whole + (spaced[2] or ""), None, None
+    if _MARKED.fullmatch(text):
+        return re.sub("['_]", "", text), None, None
     if _POINTED.fullmatch(text):
         return text.replace(".", "").replace(",", "."), None, None
     if "," not in text:
@@ -169,16 +209,30 @@ def _ungrouped(text: str) -> str:
 
 
 def _clocks(gold: str, answer: str) -> bool | None:
-    """Compares times of day, if at least one says a.m. or p.m."""
-    matches = _CLOCK.fullmatch(gold), _CLOCK.fullmatch(answer)
-    if None in matches or not any(match and match["half"] for match in matches):
+    """Compares times of day; None if one is none, or if both may be ratios."""
+    first, second = _CLOCK.fullmatch(gold), _CLOCK.fullmatch(answer)
+    if not (first and second and _is_time(first) and _is_time(second)):
         return None
-    minutes = {_minutes(match) for match in matches if match}
-    return len(minutes) == 1
+    if not any(_is_surely_time(match) for match in (first, second)):
+        return None
+    return _seconds(first) == _seconds(second)
 
 
-def _minutes(match: re.Match) -> int:
+def _is_time(match: re.Match) -> bool:
+    if int(match["hour"]) > 24 or int(match["minute"] or 0) > 59:
+        return False
+    return bool(match["minute"] or match["half"])
+
+
+def _is_surely_time(match: re.Match) -> bool:
+    """12:05, 3:15 p.m. and 10:20:30 are no ratios, nor is 9:15, not being reduced."""
+    if match["half"] or match["second"] or match["minute"].startswith("0"):
+        return True
+    return math.gcd(int(match["hour"]), int(match["minute"])) != 1
+
+
+def _seconds(match: re.Match) -> int:
     hour, half = int(match["hour"]), (match["half"] or "").lower()
     if half:
         hour = hour % 12 + (12 if half.startswith("p") else 0)
-    return 60 * hour + int(match["minute"])
+    return 3600 * hour + 60 * int(match["minute"] or 0) + int(match["second"] or 0)

@@ -4,6 +4,7 @@ So that x < 3 is (-inf, 3), and [0, 2] without (0, 1) is {0} and [1, 2].
 """
 
 from collections.abc import Sequence
+from fractions import Fraction
 from typing import Any, NamedTuple
 
 from rlvr_jax.verifiers.algebra import numeric, tree
@@ -56,7 +57,7 @@ def is_set(node: Node) -> bool:
         return any(sign in ("<", ">", "<=", ">=", "in", "!=") for sign in node.value)
     if node.op == "list":
         return all(is_set(each) for each in node.args)
-    if node.op in ("cup", "cap", "setminus"):
+    if node.op in ("cup", "cap", "setminus") or _without(node):
         return True
     return node.op == "symbol" and node.value == "\\mathbb{R}"
 
@@ -71,6 +72,7 @@ def ends(node: Node) -> Ends | None:
         return _interval(low, high, int(opening == "("), int(closing == "]"))
     if node.op == "symbol" and node.value == "\\mathbb{R}":
         return [(_LOWEST, _HIGHEST)]
+    node = _without(node) or node
     if node.op in ("cup", "cap", "setminus"):
         first, second = ends(node.args[0]), ends(node.args[1])
         if first is None or second is None:
@@ -83,12 +85,24 @@ def ends(node: Node) -> Ends | None:
     return _relation(node) if node.op == "rel" else None
 
 
+def _without(node: Node) -> Node | None:
+    """A - B of sets, which is written with a minus as well."""
+    if node.op != "add" or len(node.args) != 2 or node.args[1].op != "neg":
+        return None
+    left, right = node.args[0], node.args[1].args[0]
+    if right.op in ("set", "seq") and is_set(left):
+        return Node("setminus", (left, right))
+    return None
+
+
 def _listed(node: Node) -> Ends | None:
     parts = [ends(each) for each in node.args]
     known = [part for part in parts if part is not None]
     if len(known) != len(parts) or len(known) > _MAX_PIECES:
         return None
-    if node.value != "and" or any(each.op != "rel" for each in node.args):
+    conditions = all(each.op == "rel" for each in node.args)
+    excluded = any(each.op == "rel" and "!=" in each.value for each in node.args)
+    if not conditions or not (node.value == "and" or (node.value == "," and excluded)):
         return _union(known)
     result = known[0]
     for part in known[1:]:
@@ -104,9 +118,12 @@ def _relation(node: Node) -> Ends | None:
     if any(sign not in _FLIPPED for sign in signs):
         return None
     variables = [i for i, side in enumerate(sides) if tree.symbols(side)]
-    if len(variables) != 1 or sides[variables[0]].op != "symbol":
+    if len(variables) != 1:
         return None
     at = variables[0]
+    if sides[at].op != "symbol":
+        plain = _solved(sides, signs, at)
+        return plain and _relation(plain)
     result: Ends = [(_LOWEST, _HIGHEST)]
     if at > 0:
         result = _meet(result, _half_line(_FLIPPED[signs[at - 1]], sides[at - 1]))
@@ -115,6 +132,46 @@ def _relation(node: Node) -> Ends | None:
     if at > 1 or at < len(signs) - 1:
         return None
     return result
+
+
+def _solved(sides: tuple[Node, ...], signs: tuple, at: int) -> Node | None:
+    """3 < 2x + 1 <= 5 as 1 < x <= 2, and |x - 1| < 2 as -1 < x < 3."""
+    side = sides[at]
+    if side.op == "call" and side.value == "abs" and len(sides) == 2:
+        sign, bound = signs[0] if at == 0 else _FLIPPED[signs[0]], sides[1 - at]
+        if sign not in ("<", "<="):
+            return None
+        between = (tree.negative(bound), side.args[0], bound)
+        return Node("rel", between, (sign, sign))
+    names = tree.symbols(side)
+    line = _line(side, names.pop()) if len(names) == 1 else None
+    if line is None:
+        return None
+    name, slope, offset = line
+    moved = tuple(_inverted(each, slope, offset) for each in sides)
+    moved = (*moved[:at], Node("symbol", (), name), *moved[at + 1 :])
+    flipped = tuple(_FLIPPED[sign] for sign in signs) if slope < 0 else signs
+    return Node("rel", moved, flipped)
+
+
+def _inverted(node: Node, slope: Fraction, offset: Fraction) -> Node:
+    """The x at which slope * x + offset is the node."""
+    difference = Node("add", (node, tree.number(-offset)))
+    return Node("div", (difference, tree.number(slope)))
+
+
+def _line(node: Node, name: str) -> tuple[str, Fraction, Fraction] | None:
+    """The variable, slope and offset of what is linear in it; None of anything else."""
+    if tree.contains(node, {"call", "pow", "root", "seq", "set", "text", "unit"}):
+        return None
+    at = [rational(node, {name: Fraction(x)}) for x in (0, 1, 2, 5)]
+    if None in at:
+        return None
+    zero, one, two, five = (Fraction(each or 0) for each in at)
+    slope = one - zero
+    if not slope or two - one != slope or five - two != 3 * slope:
+        return None
+    return name, slope, zero
 
 
 def _half_line(sign: str, bound: Node) -> Ends:

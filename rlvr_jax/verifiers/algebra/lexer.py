@@ -27,7 +27,7 @@ _TOKEN = re.compile(
                  (?:[eE][+-]?[0-9]+(?![a-zA-Z]))?)
      |\\(?:begin|end)\s*\{(?P<environment>[a-zA-Z]+)\*?\}
      |\\(?P<wrapper>text|textbf|textit|textrm|textsf|texttt|textnormal|mbox|mathrm|mathbf
-        |mathit|mathsf|boldsymbol|operatorname\*?|bm|emph)\s*\{(?P<inner>[^{}]*)\}
+        |mathit|mathsf|boldsymbol|operatorname\*?|bm|emph)\s*\{(?P<inner>(?:[^{}]|\{[^{}]{0,40}\})*)\}
      |\\(?P<command>[a-zA-Z]+)
      |\\(?P<escaped>[{}%|\\])
      |(?P<letters>[a-zA-Z]+)
@@ -38,7 +38,7 @@ _TOKEN = re.compile(
 _SIGN_NAMES = {"<=": "\\le", ">=": "\\ge", "!=": "\\ne", "==": "=", "**": "^"}
 FUNCTIONS = frozenset(
     "sin cos tan cot sec csc arcsin arccos arctan asin acos atan sinh cosh tanh coth "
-    "ln log lg exp sqrt floor ceil abs max min gcd lcm det".split()
+    "ln log lg exp sqrt cbrt floor ceil abs max min gcd lcm det".split()
 )
 _CONSTANTS = {
     "pi": "pi",
@@ -55,7 +55,9 @@ _CONSTANTS = {
 }
 _AMOUNT = re.compile(r"(-?[0-9][0-9.,]*)\s+([a-zA-Z][a-zA-Z ]*)")
 """As in \\text{5 miles}."""
-_JOINERS = {"and": "and", "or": "or", "union": "\\cup"}
+_JOINERS = {"and": "and", "or": "or", "union": "\\cup", "to": ":"}
+_AFTER_PI = frozenset(["cm", "mm", "km", "ft", "sq", "cu"])
+"""Units that are taken for one after pi; pi hr^2 is a volume."""
 _LONGEST_PRODUCT = 3
 """A longer run of letters is a word, not a product of variables."""
 
@@ -80,9 +82,8 @@ def tokens(text: str, units: frozenset[str] = NO_UNITS) -> list[Token]:
     for match in _TOKEN.finditer(text):
         kind = match.lastgroup
         spaced = bool(match["space"])
-        after_number = bool(found) and (
-            found[-1].kind == "number" or found[-1].text == "}"
-        )
+        last = found[-1] if found else Token("stop", "")
+        after_number = last.kind == "number" or last.text == "}"
         if kind == "number":
             found.append(Token("number", match["number"], spaced))
         elif kind == "environment":
@@ -98,13 +99,18 @@ def tokens(text: str, units: frozenset[str] = NO_UNITS) -> list[Token]:
         elif kind == "escaped":
             found.append(Token("sign", "\\" + match["escaped"], spaced))
         elif kind == "letters":
-            found.extend(
-                _letters(match["letters"], spaced, units if after_number else NO_UNITS)
-            )
+            found.extend(_letters(match["letters"], spaced, _possible(last, units)))
         elif kind == "sign":
             sign = match["sign"]
             found.append(Token("sign", _SIGN_NAMES.get(sign, sign), spaced))
     return found
+
+
+def _possible(last: Token, units: frozenset[str]) -> frozenset[str]:
+    """The runs of letters that would be units after this token."""
+    if last.kind in ("number", "text") or last.text == "}":
+        return units
+    return _AFTER_PI & units if last.text == "\\pi" else NO_UNITS
 
 
 def value_of(text: str) -> Fraction:

@@ -1,8 +1,10 @@
 """Sums and products of small matrices, entry by entry, as trees."""
 
-from rlvr_jax.verifiers.algebra.tree import Node, TooLarge
+from rlvr_jax.verifiers.algebra.tree import Node, ParseError, TooLarge
 
 _MAX_ENTRIES = 100
+_MAX_DETERMINANT = 4
+"""Rows; 24 products."""
 
 
 def combined(node: Node) -> Node:
@@ -29,6 +31,29 @@ def combined(node: Node) -> Node:
 def entries(node: Node) -> list[list[Node]]:
     """The rows of a matrix node."""
     return [list(row.args) for row in node.args]
+
+
+def determinant(node: Node) -> Node:
+    """The determinant of a small matrix, as a tree; by its first row.
+
+    Raises:
+      ParseError: it is not square, or too large.
+    """
+    rows = entries(node)
+    if len(rows) > _MAX_DETERMINANT or len(rows) != len(rows[0]):
+        raise ParseError("no determinant of this shape")
+    return _determinant(rows)
+
+
+def _determinant(rows: list[list[Node]]) -> Node:
+    if len(rows) == 1:
+        return rows[0][0]
+    terms = []
+    for column, entry in enumerate(rows[0]):
+        rest = [row[:column] + row[column + 1 :] for row in rows[1:]]
+        term = Node("mul", (entry, _determinant(rest)))
+        terms.append(Node("neg", (term,)) if column % 2 else term)
+    return Node("add", tuple(terms))
 
 
 def _built(rows: list[list[Node]]) -> Node:

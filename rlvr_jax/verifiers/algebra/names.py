@@ -16,6 +16,9 @@ _KNOWN = frozenset(
 )
 
 
+TRIGONOMETRIC = frozenset("sin cos tan cot sec csc".split())
+
+
 class Element(NamedTuple):
     """A member of a list, with the name it was given, as x in x = 3."""
 
@@ -85,6 +88,8 @@ def is_name(node: Node) -> bool:
     if node.op == "text":
         return True
     if node.op == "call":
+        if node.value in TRIGONOMETRIC:  # tan A = 3/4 answers what tan A is
+            return all(each.op == "symbol" and is_name(each) for each in node.args)
         return node.value not in _KNOWN and all(map(_is_argument, node.args))
     if node.op in ("seq", "ratio", "mul", "div"):
         return all(map(is_name, node.args))

@@ -24,6 +24,8 @@ _SIGNS = {
     "\u2243": r" \approx ",
     "\u221e": r"\infty ",
     "\u221a": r"\usqrt ",
+    "\u221b": r"\ucbrt ",
+    "\u2026": r"\ldots ",
     "\u222a": r" \cup ",
     "\u2229": r" \cap ",
     "\u2205": r"\emptyset ",
@@ -32,6 +34,10 @@ _SIGNS = {
     "\u00b1": r" \pm ",
     "\u2213": r" \mp ",
     "\u00b0": r"^\circ ",
+    "\u00ba": r"^\circ ",
+    "\u2103": r"^\circ C",
+    "\u2109": r"^\circ F",
+    **dict.fromkeys("\u2713\u2714\u2705", " "),
     "\u211d": r"\mathbb{R}",
     "\u3001": ", ",
     "\uff0c": ", ",
@@ -55,17 +61,8 @@ _SUPERSCRIPTS = (
 _SUBSCRIPTS = "\u2080\u2081\u2082\u2083\u2084\u2085\u2086\u2087\u2088\u2089"
 _RAISED = str.maketrans(_SUPERSCRIPTS, "0123456789-n")
 _LOWERED = str.maketrans(_SUBSCRIPTS, "0123456789")
-_FRACTIONS = {
-    "\u00bd": "1/2",
-    "\u2153": "1/3",
-    "\u2154": "2/3",
-    "\u00bc": "1/4",
-    "\u00be": "3/4",
-    "\u215b": "1/8",
-    "\u215c": "3/8",
-    "\u215d": "5/8",
-    "\u215e": "7/8",
-}
+_FRACTION = re.compile("[\u00bc-\u00be\u2150-\u215e\u2189]")
+"""One half and its like, in one character."""
 _NOT_ASCII = re.compile(r"[^\x00-\x7f]")
 _INVISIBLE = re.compile(
     "[\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff\ufe0e\ufe0f\u00ad\u034f]"
@@ -75,9 +72,11 @@ _COMMANDS = "frac|dfrac|tfrac|cfrac|sqrt|left|right|pi|text|infty|cdot|times|cup
 _ESCAPED_TWICE = re.compile(rf"\\\\(?=(?:{_COMMANDS})(?![a-zA-Z]))")
 _LAYOUT = re.compile(
     r"\\(?:left|right)\s*\.|\\(?:left|right|middle|[bB]igg?[lrm]?|displaystyle"
-    r"|textstyle|limits|nolimits|mathstrut|strut|rm|bf|it)(?![a-zA-Z])"
+    r"|textstyle|limits|nolimits|mathstrut|strut|rm|bf|it|tiny|small|normalsize|large"
+    r"|Large|LARGE|huge|Huge|checkmark|textdollar|pounds|euro)(?![a-zA-Z])"
+    r"|\\(?:text)?color\s*\{[^{}]{0,40}\}"
 )
-_THOUSANDS_GAP = re.compile(r"(?<=[0-9])\s*(?:\{,\}|,\s*\\!)\s*(?=[0-9])")
+_THOUSANDS_GAP = re.compile(r"(?<=[0-9])\s*(?:\{\s*,\s*\}|,\s*\\!)\s*(?=[0-9])")
 _SPACE = re.compile(
     r"(?<!\\)\\[,;:> ]|\\q?quad|\\(?:thinspace|enspace|hfill)(?![a-zA-Z])|~"
     r"|\\hspace\*?\s*\{[^{}]*\}|\\phantom\s*\{[^{}]*\}|[\n\t\r]"
@@ -111,10 +110,41 @@ def _plain_character(character: str) -> str:
         return chr(ord(character) - 0xFEE0)
     if character.isdecimal():
         return str(unicodedata.decimal(character))
+    if "\U0001d400" <= character <= "\U0001d7ff":  # letters in italics, bold, script
+        return unicodedata.normalize("NFKC", character)
     return character
 
 
 _OVER = re.compile(r"\{([^{}]*)\\over(?![a-zA-Z])([^{}]*)\}")
+_CHOOSE = re.compile(r"\{([^{}]*)\\choose(?![a-zA-Z])([^{}]*)\}")
+_TEMPERATURE = re.compile(
+    r"\^\s*\{?\s*\\circ\s*\}?\s*(?:\\(?:text|mathrm|textrm|rm)\s*\{\s*([CF])\s*\}"
+    r"|([CF])(?![a-zA-Z0-9_^{(]))"
+)
+_DOTTED = re.compile(
+    r"(?<=[0-9.])\\dot\s*\{?([0-9])\}?(?:([0-9]*)\\dot\s*\{?([0-9])\}?)?"
+)
+"""The recurring digits of 0.1\\dot{6} and 0.\\dot{1}4285\\dot{7}."""
+_GOES_ON = re.compile(
+    r"(?<![0-9.,])([0-9]*\.[0-9]{2,60})\s*(?:\\[lc]?dots(?![a-zA-Z])|\.\.\.)(?!\s*[0-9.,])"
+)
+"""0.333... and the like."""
+_LONGEST_CUT = 6
+"""Digits after the point from which on a number that goes on may be cut off."""
+_QUALIFIER = re.compile(
+    r"\s*,?\s*\\text\s*\{\s*,?\s*for\s+(?:all|every|any|each)\b[^{},]*\}[^,]{0,60}$"
+)
+_MINUTES = re.compile(
+    r"([0-9]+)\s*\^\s*\{?\s*\\circ\s*\}?\s*([0-9]+)\s*(?:'|\^\s*\{?\\prime\s*\}?)(?!')"
+)
+_CROSS = re.compile(r"(?<=[0-9])\s*[xX]\s*(?=10\s*(?:\^|\*\*))")
+_PLUS_MINUS = re.compile(r"^\s*\+\s*-(?=\s*[0-9a-z(\\])|\+\s*/\s*-")
+_CURRENCY = re.compile(r"\b(?:US|CA|AU|HK|NZ|A|C|S)\s*\\?\$(?=\s*[0-9])")
+_OUTWARD = re.compile(
+    r"(^|\\(?:cup|cap|in|setminus)(?![a-zA-Z])|=)\s*([\[\]])([^\[\]]{1,200}[,;]"
+    r"[^\[\]]{1,200})([\[\]])\s*(?=$|\\(?:cup|cap|setminus)(?![a-zA-Z]))"
+)
+"""Intervals in the French manner: ]a, b[ without its ends."""
 _EMPTY_BRACES = re.compile(r"(?<=[0-9,.])\{\}")
 _JOINER_BRACES = re.compile(r"(?<![a-zA-Z])\{\s*(or|and)\s*\}")
 _BROKEN_ROW = re.compile(r"(?<!\\)\\(?=[0-9-])")
@@ -132,15 +162,46 @@ def latex(text: str) -> str:
     """
     if not text.isascii():
         text = _ascii_signs(visible(text))
+    text = _CURRENCY.sub(" ", text)
+    if "," in text:
+        text = _THOUSANDS_GAP.sub("{,}", text)
     if "\\" in text:
         text = _latex_layout(text)
+    text = _GOES_ON.sub(_recurring, text)
+    if "10" in text:
+        text = _CROSS.sub("*", text)
+    if "+" in text:
+        text = _PLUS_MINUS.sub(r"\\pm ", text)
     if "{" in text:
         text = _JOINER_BRACES.sub(r" \1 ", _EMPTY_BRACES.sub("", text))
     if "^" in text:
         text = _RAISED_O.sub(r"^\\circ ", text)
     text = _MATH_MARKS.sub(" ", text.replace(r"\$", " "))
-    text = trimmed(re.sub(r"\s+", " ", text))
-    return _LEADING_RELATION.sub("", text)
+    text = _LEADING_RELATION.sub("", trimmed(re.sub(r"\s+", " ", text)))
+    return _OUTWARD.sub(_inward, text).strip() if "]" in text or "[" in text else text
+
+
+def _inward(match: re.Match) -> str:
+    if match[2] + match[4] == "[]":
+        return match[0]
+    opening = "(" if match[2] == "]" else "["
+    closing = ")" if match[4] == "[" else "]"
+    return f"{match[1]} {opening}{match[3]}{closing} "
+
+
+def _recurring(match: re.Match) -> str:
+    """0.1666... with a line over what recurs; 3.14159... as it is, but for the dots."""
+    digits = match[1]
+    decimals = digits.partition(".")[2]
+    for length in range(1, len(decimals) // 2 + 1):
+        block = decimals[-length:]
+        times = 3 if length == 1 else 2
+        if decimals.endswith(block * times):
+            while decimals.endswith(block * 2):
+                decimals = decimals[:-length]
+            start = digits.partition(".")[0] + "." + decimals[:-length]
+            return rf"{start}\overline{{{block}}}"
+    return digits if len(decimals) >= _LONGEST_CUT else match[0]
 
 
 def trimmed(text: str) -> str:
@@ -156,7 +217,7 @@ def trimmed(text: str) -> str:
         text = text.strip(_ENDS)
         if len(text) > 2 and text[0] == text[-1] and text[0] in "\"'":
             text = text[1:-1]
-        if text.endswith(tuple(".,;:")) and not text.endswith("..."):
+        if text.endswith(tuple(".,;:")) and not text.endswith(".."):
             text = text[:-1]
     inner = _without_outer_braces(text)
     return inner if inner == text else trimmed(inner)
@@ -187,11 +248,12 @@ def _ascii_signs(text: str) -> str:
     text = re.sub(
         f"[{_SUBSCRIPTS}]+", lambda m: f"_{{{m[0].translate(_LOWERED)}}}", text
     )
-    for sign, fraction in _FRACTIONS.items():
-        if sign in text:
-            text = re.sub(f"(?<=[0-9])\\s*{sign}", f" {fraction} ", text)
-            text = text.replace(sign, f" {fraction} ")
+    text = _FRACTION.sub(_spelt_out, text)
     return "".join(_SIGNS.get(character, character) for character in text)
+
+
+def _spelt_out(match: re.Match) -> str:
+    return f" {unicodedata.normalize('NFKC', match[0])} ".replace("\u2044", "/")
 
 
 def _latex_layout(text: str) -> str:
@@ -201,7 +263,15 @@ def _latex_layout(text: str) -> str:
         text = _BROKEN_ROW.sub(r"\\\\", _aligned(text))
     if r"\over" in text:
         text = _OVER.sub(r"\\frac{\1}{\2}", text)
+    if r"\choose" in text:
+        text = _CHOOSE.sub(r"\\binom{\1}{\2}", text)
+    if r"\dot" in text:
+        text = _DOTTED.sub(r"\\overline{\1\2\3}", text)
+    if r"\text" in text:
+        text = _QUALIFIER.sub("", text)
+    if r"\circ" in text:
+        text = _MINUTES.sub(r"(\1+\2/60)^\\circ ", text)
+        text = _TEMPERATURE.sub(r"\\text{ degrees \1\2}", text)
     text = _EMPTY_ROOT.sub(r"\\sqrt", text)
     text = _LAYOUT.sub(" ", text)
-    text = _THOUSANDS_GAP.sub("{,}", text)
     return _SPACE.sub(" ", text)

@@ -50,6 +50,8 @@ CONSTANTS = {
     "\\cdots": Node("symbol", (), "dots"),
     "\\imath": Node("symbol", (), "i"),
 }
+ROOTS = {"\\usqrt": 2, "\\surd": 2, "\\ucbrt": 3}
+"""Roots without braces, as in \u221a2."""
 FRACTIONS = frozenset(["\\frac", "\\dfrac", "\\tfrac", "\\cfrac"])
 BINOMIALS = frozenset(["\\binom", "\\dbinom", "\\tbinom"])
 BOXES = frozenset(["\\boxed", "\\fbox", "\\mathop", "\\underline", "\\displaylines"])
@@ -61,7 +63,7 @@ INVERSE = {"sin": "asin", "cos": "acos", "tan": "atan", "sinh": "asinh"}
 ALIASES = {"arcsin": "asin", "arccos": "acos", "arctan": "atan"}
 CLOSERS = {"(": ")]", "[": ")]", "\\{": ["\\}"]}
 MATRICES = frozenset(
-    ["matrix", "pmatrix", "bmatrix", "Bmatrix", "array", "smallmatrix"]
+    ["matrix", "pmatrix", "bmatrix", "Bmatrix", "vmatrix", "array", "smallmatrix"]
 )
 APPLIED = frozenset("fghFGHPQ")
 """Letters that, before a parenthesis, are a function and not a factor."""

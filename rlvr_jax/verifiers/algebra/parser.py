@@ -100,6 +100,8 @@ class _Parser(Atoms):
         while self.peek().kind == "text":
             words.append(self.next().text)
             words.extend(self._unit_power())
+        if not words and self.skip("\\pmod"):
+            words = ["mod " + plain(self.tex_argument())]
         return Node("unit", (node,), " ".join(words)) if words else node
 
     def _unit_power(self) -> list[str]:

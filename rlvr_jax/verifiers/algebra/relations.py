@@ -2,7 +2,12 @@
 
 from rlvr_jax.verifiers.algebra import numeric, tree
 from rlvr_jax.verifiers.algebra.canonical import key
-from rlvr_jax.verifiers.algebra.names import EQUALITIES, Element, as_element
+from rlvr_jax.verifiers.algebra.names import (
+    EQUALITIES,
+    TRIGONOMETRIC,
+    Element,
+    as_element,
+)
 from rlvr_jax.verifiers.algebra.scalars import same_scalar
 from rlvr_jax.verifiers.algebra.tree import Node, Undefined
 
@@ -27,6 +32,8 @@ def same_relation(gold: Node, answer: Node) -> bool | None:
     ):
         if numeric.proportional(*map(_difference, (gold, answer))) is not None:
             return True
+        if _solves(gold, one, answer) or _solves(answer, other, gold):
+            return True
     if one.name is None or other.name is None:
         return False
     if key(one.name) == key(other.name) or (
@@ -34,6 +41,32 @@ def same_relation(gold: Node, answer: Node) -> bool | None:
     ):
         return None
     return False
+
+
+def _solves(solved: Node, element: Element, equation: Node) -> bool:
+    """Whether y = f is what an equation linear in y says when solved for y."""
+    name, value = element.name, element.value
+    if name is None or name.op != "symbol" or name.value in tree.symbols(value):
+        return False
+    if len(solved.args) != 2 or name.value not in tree.symbols(equation):
+        return False
+    if tree.symbols(equation) != tree.symbols(solved):
+        return False
+    difference = _difference(equation)
+    at = [_at(difference, name, tree.number(value)) for value in (0, 1, 2)]
+    bend = Node("add", (at[0], Node("mul", (tree.number(-2), at[1])), at[2]))
+    if numeric.equal(bend, tree.ZERO) is not True:
+        return False
+    if numeric.equal(at[0], at[1]) is not False:
+        return False
+    return numeric.equal(_at(difference, name, value), tree.ZERO) is True
+
+
+def _at(node: Node, name: Node, value: Node) -> Node:
+    """The tree with a value in place of a variable."""
+    if node == name:
+        return value
+    return node._replace(args=tuple(_at(each, name, value) for each in node.args))
 
 
 def _has_structure(node: Node) -> bool:
@@ -45,7 +78,9 @@ def _is_dependent(element: Element) -> bool:
     name = element.name
     if name is None:
         return False
-    return name.op in ("call", "text") or name == Node("symbol", (), "y")
+    if name.op == "call":
+        return name.value not in TRIGONOMETRIC
+    return name.op == "text" or name == Node("symbol", (), "y")
 
 
 def _difference(node: Node) -> Node:

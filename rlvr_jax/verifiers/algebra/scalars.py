@@ -38,7 +38,7 @@ def same_scalar(gold: Node, answer: Node) -> bool:
     """
     gold, gold_unit = without_unit(gold)
     answer, answer_unit = without_unit(answer)
-    if gold_unit and answer_unit and gold_unit != answer_unit:
+    if units.conflict(gold_unit, answer_unit or _letter_unit(answer)):
         return False
     if gold.op == "pct" or answer.op == "pct":
         return _same_percent(gold, answer)
@@ -67,6 +67,14 @@ def without_unit(node: Node) -> tuple[Node, str | None]:
     if unit == "degree":
         return Node("deg", (inner,)), None
     return inner, unit
+
+
+def _letter_unit(node: Node) -> str | None:
+    """The unit of 5 g, read as 5 times g."""
+    last = node.args[-1] if node.op == "mul" else node
+    if last.op != "symbol" or last.value not in units.LETTERS:
+        return None
+    return units.canonical(last.value)
 
 
 def _same_percent(gold: Node, answer: Node) -> bool:
@@ -104,8 +112,25 @@ def _same_number(gold: Node, answer: Node) -> bool:
     if exact_gold is not None and exact_answer is not None:
         same = exact_gold == exact_answer
     else:  # 2 cos(60 degrees) is not seen to be 1 until its value is taken
-        same = numeric.equal(gold, answer) is True
+        same = numeric.equal(gold, answer) is True or _same_common_logarithm(
+            gold, answer
+        )
     return same or _same_but_for_letters(gold, answer) or _rounded(gold, answer)
+
+
+def _same_common_logarithm(gold: Node, answer: Node) -> bool:
+    """Whether they are equal with every log without a base to the base of ten."""
+    one, other = _with_common_logarithm(gold), _with_common_logarithm(answer)
+    if one == gold and other == answer:
+        return False
+    return numeric.equal(one, other) is True
+
+
+def _with_common_logarithm(node: Node) -> Node:
+    args = tuple(map(_with_common_logarithm, node.args))
+    if node.op == "call" and node.value == "log" and len(args) == 1:
+        return node._replace(args=args, value="lg")
+    return node._replace(args=args)
 
 
 def _same_but_for_letters(gold: Node, answer: Node) -> bool:

@@ -1,0 +1,1 @@
+"""What a run will need on a pod, worked out without one."""

@@ -1,0 +1,105 @@
+"""What a compiled program sends between devices, read from its HLO text."""
+
+import dataclasses
+import math
+import re
+
+KINDS = (
+    "all-gather",
+    "all-reduce",
+    "reduce-scatter",
+    "all-to-all",
+    "collective-permute",
+)
+_BYTES = {
+    "pred": 1,
+    "s8": 1,
+    "u8": 1,
+    "bf16": 2,
+    "f16": 2,
+    "s16": 2,
+    "u16": 2,
+    "f32": 4,
+    "s32": 4,
+    "u32": 4,
+    "f64": 8,
+    "s64": 8,
+    "u64": 8,
+}
+_HEAD = re.compile(r"^(ENTRY )?%?([\w.\-]+) .*\{\s*$")
+_OP = re.compile(rf"= (.+?) ({'|'.join(KINDS)})(-start)?\(")
+_CALLS = re.compile(r"(?:calls|to_apply|body|condition)=%?([\w.\-]+)")
+_BRANCHES = re.compile(r"branch_computations=\{([^}]*)\}")
+_TRIPS = re.compile(r'"known_trip_count":\{"n":"(\d+)"\}')
+_SHAPE = re.compile(r"(\w+)\[([\d,]*)\]")
+
+
+@dataclasses.dataclass(frozen=True)
+class Collectives:
+    """Per run of the program: bytes of results on one device, by kind."""
+
+    bytes_by_kind: dict[str, int]
+    unknown_loops: int
+    """Loops around collectives that do not say how often they run; counted once."""
+
+    @property
+    def total(self) -> int:
+        """Bytes of all kinds."""
+        return sum(self.bytes_by_kind.values())
+
+
+def collectives_of(text: str) -> Collectives:
+    """Counts the collectives of a program, each as often as the loops around it run.
+
+    Args:
+      text: `Compiled.as_text()`.
+    """
+    sent: dict[str, list[tuple[str, int]]] = {}
+    calls: dict[str, list[tuple[str, int | None]]] = {}
+    entry = current = ""
+    for line in text.splitlines():
+        head = _HEAD.match(line)
+        if head and not line.startswith(" "):
+            current = head[2]
+            entry = current if head[1] else entry
+            sent[current], calls[current] = [], []
+            continue
+        if not current:
+            continue
+        found = _OP.search(line)
+        if found:
+            sent[current].append((found[2], _size(found[1], bool(found[3]))))
+        trips: int | None = 1
+        if " while(" in line:
+            known = _TRIPS.search(line)
+            trips = int(known[1]) if known else None
+        calls[current] += [(name, trips) for name in _CALLS.findall(line)]
+        for names in _BRANCHES.findall(line):
+            calls[current] += [(n.strip().lstrip("%"), 1) for n in names.split(",")]
+    totals: dict[str, int] = {kind: 0 for kind in KINDS}
+    unknown = 0
+
+    def visit(name: str, times: int) -> bool:
+        """Adds a computation `times` over; whether it sends anything."""
+        nonlocal unknown
+        sends = bool(sent.get(name))
+        for kind, size in sent.get(name, ()):
+            totals[kind] += times * size
+        for callee, trips in calls.get(name, ()):
+            inner = visit(callee, times * (1 if trips is None else trips))
+            unknown += trips is None and inner
+            sends |= inner
+        return sends
+
+    visit(entry, 1)
+    return Collectives({k: v for k, v in totals.items() if v}, unknown)
+
+
+def _size(shape: str, started: bool) -> int:
+    """Bytes of a result; "-start" has (operands, results), of which the last counts."""
+    parts = [
+        math.prod([int(n) for n in dims.split(",") if n]) * _BYTES[kind]
+        for kind, dims in _SHAPE.findall(shape)
+        if kind in _BYTES
+    ]
+    return max(parts, default=0) if started else sum(parts)

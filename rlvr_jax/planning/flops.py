@@ -1,0 +1,115 @@
+"""Floating-point operations of a step, counted by hand.
+
+A matrix product of [m, k] and [k, n] is 2 m k n. Counted is what the programs compute:
+attention over every slot, kept or masked, and what is computed again in the backward
+pass; `useful` leaves both out and is what utilisation is usually quoted against.
+XLA's own count agrees (tests/planning/test_flops.py), but takes a scan's body once.
+"""
+
+import dataclasses
+
+from rlvr_jax.models.architecture import Architecture
+from rlvr_jax.models.attention import QUERY_BLOCK
+from rlvr_jax.planning.work import Work
+
+
+@dataclasses.dataclass(frozen=True)
+class StepFlops:
+    """FLOPs of a step, over all devices."""
+
+    prefill: float
+    decode: float
+    """At the limit of completion tokens."""
+    forward: float
+    """Passes without a gradient."""
+    train: float
+    useful: float
+    """Of sampling and training, without masked slots and recomputation."""
+
+    @property
+    def total(self) -> float:
+        """What is computed."""
+        return self.prefill + self.decode + self.forward + self.train
+
+
+def layer_flops(arch: Architecture) -> float:
+    """Of the weights of one layer, per token."""
+    heads, kv_heads = arch.num_heads * arch.head_dim, arch.num_kv_heads * arch.head_dim
+    projections = arch.hidden_size * (2 * heads + 2 * kv_heads)
+    return 2.0 * (projections + 3 * arch.hidden_size * arch.intermediate_size)
+
+
+def pair_flops(arch: Architecture) -> float:
+    """Of attention in one layer, per query and slot: scores, and their use."""
+    return 4.0 * arch.num_heads * arch.head_dim
+
+
+def head_flops(arch: Architecture) -> float:
+    """Of the LM head, per position."""
+    return 2.0 * arch.vocab_size * arch.hidden_size
+
+
+def forward_flops(arch: Architecture, prompts: int, rows: int, slots: int, length: int):
+    """(layers without attention, attention, head) of prompts and their completions.
+
+    Args:
+      arch: of the decoder.
+      prompts: computed once for the completions of each.
+      rows: completions.
+      slots: tokens of a prompt.
+      length: tokens of a completion; the last one predicts nothing.
+    """
+    read = length - 1
+    tokens = prompts * slots + rows * read
+    pairs = prompts * slots**2 + rows * read * (read + slots)
+    return (
+        arch.num_layers * tokens * layer_flops(arch),
+        arch.num_layers * pairs * pair_flops(arch),
+        rows * length * head_flops(arch),
+    )
+
+
+def train_flops(work: Work) -> float:
+    """One pass forward and backward over all rows of a step.
+
+    A backward pass is two forward ones. Under remat="layer" layers are computed once
+    more, under "dots" only attention is, which is computed again anyhow where it goes
+    block by block, as are the head's chunks.
+    """
+    arch, (per_micro, generations) = work.architecture, work.micro
+    micros = work.rows // (per_micro * generations)
+    linear, attention, head = forward_flops(
+        arch, micros * per_micro, work.rows, work.slots, work.length
+    )
+    again = int(work.remat == "layer")
+    scores_again = int(work.remat != "none")
+    blocks = int(work.length - 1 > QUERY_BLOCK)
+    return (3 + again) * linear + (3 + scores_again + blocks) * attention + 4 * head
+
+
+def step_flops(work: Work) -> StepFlops:
+    """Of a whole step at the limit of tokens."""
+    arch, rows, length = work.architecture, work.rows, work.length
+    layers = arch.num_layers
+    prompt_tokens = work.prompts * work.slots
+    prefill = layers * (
+        prompt_tokens * layer_flops(arch)
+        + prompt_tokens * work.slots * pair_flops(arch)
+    )
+    per_token = layers * layer_flops(arch) + head_flops(arch)
+    # A step of decoding reads the whole cache, written or not.
+    pairs = layers * (work.slots + length) * pair_flops(arch)
+    decode = work.tokens * (per_token + pairs)
+    per_micro = work.micro[0] * work.micro[1]
+    micro_prompts = work.rows // per_micro * work.micro[0]
+    once = sum(forward_flops(arch, micro_prompts, rows, work.slots, length))
+    epochs = work.updates // work.minibatches
+    mean_pairs = layers * (work.slots + length / 2) * pair_flops(arch)
+    useful = work.tokens * (per_token + mean_pairs)
+    return StepFlops(
+        prefill=prefill,
+        decode=decode,
+        forward=work.extra_forwards * once,
+        train=epochs * train_flops(work),
+        useful=useful * (1 + work.extra_forwards + 3 * epochs),
+    )

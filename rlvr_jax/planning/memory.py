@@ -1,0 +1,109 @@
+"""High-bandwidth memory of one device, part by part, without compiling anything.
+
+The estimate behind `--search` and behind plans without libtpu. A compiled program
+reuses buffers and pads arrays, so its figure differs; plans print both.
+"""
+
+import math
+
+from jax.sharding import AbstractMesh, Mesh
+
+from rlvr_jax.models.attention import QUERY_BLOCK
+from rlvr_jax.planning.work import Work
+
+Parts = dict[str, float]
+"""Name -> bytes of one device."""
+
+
+def train_parts(
+    work: Work, mesh: Mesh | AbstractMesh, width: int, weights: float
+) -> Parts:
+    """Of the train step.
+
+    Args:
+      work: of a step.
+      mesh: sizes of its axes.
+      width: bytes of an activation.
+      weights: numbers of the parameters that one device holds.
+    """
+    arch, tensor = work.architecture, mesh.shape["tensor"]
+    rows = math.ceil(work.micro[0] * work.micro[1] / _row_devices(mesh))
+    prompts = math.ceil(work.micro[0] / _row_devices(mesh))
+    tokens = rows * work.length + prompts * work.slots
+    inner = (3 * arch.intermediate_size + 2 * arch.num_heads * arch.head_dim) / tensor
+    layer = tokens * (inner + 4 * arch.hidden_size) * width
+    block = min(QUERY_BLOCK, work.length)
+    scores = 3 * rows * block * (work.length + work.slots)
+    scores *= 4 * math.ceil(arch.num_heads / tensor)
+    kept = {
+        "layer": tokens * arch.hidden_size * width,
+        "dots": layer,
+        "none": layer + scores,
+    }[work.remat]
+    # A chunk is so many positions of all rows together.
+    logits = 4 * max(work.chunk_tokens, rows) / _row_devices(mesh) * arch.vocab_size * 4
+    critic = {"critic": 20 * weights} if work.critic else {}
+    return critic | {
+        "parameters": 4 * weights * work.copies,
+        "optimizer": 8 * weights,
+        "gradients": 8 * weights,
+        "weights in the type they compute with": width * weights,
+        # Beside what every layer keeps, one layer is being worked on.
+        "activations": arch.num_layers * kept + layer + scores,
+        "logits": logits / tensor,
+        "one layer's weights, whole": 2 * width * _layer(work) / tensor,
+    }
+
+
+def resident(work: Work, weights: float) -> float:
+    """Bytes of the training state while completions are sampled."""
+    return (4 * work.copies + 8 + (12 if work.critic else 0)) * weights
+
+
+def decode_parts(
+    work: Work, mesh: Mesh | AbstractMesh, width: int, weights: float
+) -> Parts:
+    """Of sampling, the training state that waits meanwhile included."""
+    arch, tensor = work.architecture, mesh.shape["tensor"]
+    prompts = work.at_once / _row_devices(mesh)
+    kv_heads = math.ceil(arch.num_kv_heads / tensor)
+    per_slot = 2 * arch.num_layers * kv_heads * arch.head_dim * width
+    rows = prompts * work.generations
+    return {
+        "training state": resident(work, weights),
+        "weights": width * weights,
+        "cache": (prompts * work.slots + rows * work.length) * per_slot,
+        "logits": 5 * rows * arch.vocab_size * 4 / tensor,
+        "one layer's weights, whole": 2 * width * _layer(work) / tensor,
+    }
+
+
+def prefill_parts(
+    work: Work, mesh: Mesh | AbstractMesh, width: int, weights: float
+) -> Parts:
+    """Of reading the prompts, the training state included."""
+    arch, tensor = work.architecture, mesh.shape["tensor"]
+    prompts = math.ceil(work.at_once / _row_devices(mesh))
+    kv_heads = math.ceil(arch.num_kv_heads / tensor)
+    per_slot = 2 * arch.num_layers * kv_heads * arch.head_dim * width
+    inner = (3 * arch.intermediate_size + 2 * arch.num_heads * arch.head_dim) / tensor
+    scores = 3 * prompts * min(QUERY_BLOCK, work.slots) * work.slots
+    return {
+        "training state": resident(work, weights),
+        "weights": width * weights,
+        "cache": prompts * work.slots * per_slot,
+        "activations": prompts * work.slots * (inner + 4 * arch.hidden_size) * width
+        + scores * 4 * math.ceil(arch.num_heads / tensor),
+        "one layer's weights, whole": 2 * width * _layer(work) / tensor,
+    }
+
+
+def _layer(work: Work) -> float:
+    """Numbers of one layer's parameters."""
+    arch = work.architecture
+    heads = (arch.num_heads + arch.num_kv_heads) * arch.head_dim
+    return float(arch.hidden_size * (2 * heads + 3 * arch.intermediate_size))
+
+
+def _row_devices(mesh: Mesh | AbstractMesh) -> int:
+    return mesh.shape["data"] * mesh.shape["fsdp"]

@@ -1,0 +1,277 @@
+"""The plan of a recipe on a topology: what fits, what it takes, what to change."""
+
+import contextlib
+import dataclasses
+import importlib.util
+import math
+from collections.abc import Callable
+from typing import Any
+
+import jax.numpy as jnp
+from jax.sharding import AbstractMesh, Mesh, NamedSharding
+
+from rlvr_jax.config import Config
+from rlvr_jax.mesh.mesh import AXES
+from rlvr_jax.mesh.sharding import parameter_spec
+from rlvr_jax.models.architecture import Architecture
+from rlvr_jax.models.decoder import parameter_shapes
+from rlvr_jax.models.known import KNOWN
+from rlvr_jax.models.weights import open_checkpoint
+from rlvr_jax.planning import memory, programs
+from rlvr_jax.planning.chips import Topology
+from rlvr_jax.planning.flops import StepFlops, step_flops
+from rlvr_jax.planning.timing import StepTime, step_time
+from rlvr_jax.planning.work import Work, work_of
+from rlvr_jax.validate import ConfigError
+
+GIB = 2**30
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """One parameter of the table of shardings."""
+
+    name: str
+    shape: tuple[int, ...]
+    spec: str
+    bytes_per_device: int
+    """As a float32 master weight."""
+
+
+@dataclasses.dataclass(frozen=True)
+class PodPlan:
+    """What was found out."""
+
+    config: Config
+    architecture: Architecture
+    topology: Topology
+    mesh_shape: tuple[int, int, int]
+    work: Work
+    flops: StepFlops
+    time: StepTime
+    parts: dict[str, memory.Parts]
+    """Estimates: program -> name -> bytes of one device."""
+    compiled: dict[str, programs.Compiled]
+    """By program; empty where nothing was compiled."""
+    resident_bytes: dict[str, float]
+    """Of one device, beside what a program says of itself."""
+    rows: list[Row]
+
+    def hbm_gib(self, program: str) -> float:
+        """Peak of one device: as compiled, or as estimated."""
+        found = self.compiled.get(program)
+        if found is None or (found.refusal and not found.hbm_bytes):
+            return sum(self.parts[program].values()) / GIB
+        return (found.hbm_bytes + self.resident_bytes[program]) / GIB
+
+    @property
+    def fits(self) -> bool:
+        """Every program within the memory of a device, and none refused."""
+        refused = any(found.refusal for found in self.compiled.values())
+        room = self.topology.hbm_gib_per_device
+        return not refused and all(self.hbm_gib(p) <= room for p in programs.NAMES)
+
+    @property
+    def host_gib(self) -> float:
+        """Of all hosts while a checkpoint is saved: one copy of the training state."""
+        state = self.resident_bytes["decode"]
+        return state * self.topology.devices / GIB
+
+
+def planned_architecture(config: Config, layers: int | None = None) -> Architecture:
+    """Of the model at `model.path` if it is there, else of `model.architecture`.
+
+    Args:
+      config: the recipe.
+      layers: plan for so many layers in place of the model's own.
+
+    Raises:
+      ConfigError: neither is there.
+    """
+    model = config.model
+    if model.architecture:
+        found = KNOWN[model.architecture]
+    elif model.path:
+        try:
+            with contextlib.closing(open_checkpoint(model.path)) as checkpoint:
+                found = checkpoint.architecture
+        except ValueError as error:
+            raise ConfigError(
+                f"plan: {error}\nWithout the files, name one of {', '.join(KNOWN)} "
+                "as model.architecture."
+            ) from error
+    else:
+        found = Architecture(
+            vocab_size=256,
+            hidden_size=model.hidden_size,
+            intermediate_size=model.intermediate_size,
+            num_layers=model.num_layers,
+            num_heads=model.num_heads,
+            num_kv_heads=model.num_kv_heads,
+            head_dim=model.hidden_size // model.num_heads,
+        )
+    return found if layers is None else dataclasses.replace(found, num_layers=layers)
+
+
+def filled_shape(shape: tuple[int, ...], devices: int) -> tuple[int, int, int]:
+    """mesh.shape with its -1 worked out.
+
+    Raises:
+      ConfigError: it does not multiply to the number of devices.
+    """
+    rest = math.prod(size for size in shape if size != -1)
+    sizes = [devices // rest if size == -1 else size for size in shape]
+    if math.prod(sizes) != devices or len(sizes) != 3:
+        raise ConfigError(
+            f"plan: mesh.shape={shape} does not fill the {devices} devices of the "
+            "topology. Set three sizes whose product that is; one may be -1."
+        )
+    return (sizes[0], sizes[1], sizes[2])
+
+
+def plan_pod(
+    config: Config,
+    topology: Topology,
+    *,
+    layers: int | None = None,
+    compile_programs: bool = True,
+    on_compiled: Callable[[str, programs.Compiled], None] = lambda *_: None,
+) -> PodPlan:
+    """Plans a recipe for a topology.
+
+    Args:
+      config: validated settings.
+      topology: where it is to run.
+      layers: depth in place of the model's own.
+      compile_programs: also compile, where libtpu is installed; else estimate only.
+      on_compiled: told of each program as it is done.
+
+    Raises:
+      ConfigError, ValueError: settings that cannot run there.
+    """
+    architecture = planned_architecture(config, layers)
+    shape = filled_shape(config.mesh.shape, topology.devices)
+    abstract = AbstractMesh(shape, AXES)
+    work = work_of(config, architecture)
+    _check_positions(work)
+    rows = sharding_rows(architecture, abstract)
+    weights = sum(row.bytes_per_device for row in rows) / 4
+    width = jnp.dtype(config.model.dtype).itemsize
+    parts = {
+        "train": memory.train_parts(work, abstract, width, weights),
+        "prefill": memory.prefill_parts(work, abstract, width, weights),
+        "decode": memory.decode_parts(work, abstract, width, weights),
+    }
+    waiting = memory.resident(work, weights)
+    flops = step_flops(work)
+    found: dict[str, programs.Compiled] = {}
+    if compile_programs and has_libtpu():
+        mesh = programs.topology_mesh(topology.name, shape)
+        run = programs.abstract_run(config, architecture, mesh)
+        for name in programs.NAMES:
+            found[name] = programs.compiled(run, name)
+            on_compiled(name, found[name])
+    return PodPlan(
+        config=config,
+        architecture=architecture,
+        topology=topology,
+        mesh_shape=shape,
+        work=work,
+        flops=flops,
+        time=step_time(
+            work,
+            flops,
+            topology,
+            abstract,
+            weights=weights,
+            width=width,
+            cache_bytes=parts["decode"]["cache"],
+        ),
+        parts=parts,
+        compiled=found,
+        # The sampler's weights are let go before the step learns.
+        resident_bytes={"train": 0.0, "prefill": waiting, "decode": waiting},
+        rows=rows,
+    )
+
+
+def sharding_rows(architecture: Architecture, mesh: Mesh | AbstractMesh) -> list[Row]:
+    """Every parameter, how it is split, and what of it one device holds."""
+    rows = []
+    for name, shape in parameter_shapes(architecture).items():
+        spec = parameter_spec(name.removeprefix("layers."), shape, mesh)
+        held = math.prod(NamedSharding(mesh, spec).shard_shape(shape)) * 4
+        rows.append(Row(name, shape, str(tuple(spec)), held))
+    return rows
+
+
+def has_libtpu() -> bool:
+    """Whether programs can be compiled for TPUs here."""
+    return importlib.util.find_spec("libtpu") is not None
+
+
+def as_json(plan: PodPlan) -> dict[str, Any]:
+    """What `launch.plan --json` prints last."""
+    sizes = [c.collectives.total for c in plan.compiled.values() if c.collectives]
+    return {
+        "fits": plan.fits,
+        "hbm_gib_per_chip": {
+            name: round(plan.hbm_gib(name) * plan.topology.chip.devices, 3)
+            for name in programs.NAMES
+        },
+        "compile_s": round(sum(c.seconds for c in plan.compiled.values()), 1)
+        if plan.compiled
+        else None,
+        "flops_per_step": plan.flops.total,
+        "collective_bytes": sum(sizes) if sizes else None,
+    }
+
+
+def advice(plan: PodPlan) -> list[str]:
+    """What to change, for each program that does not fit; empty if all do."""
+    work, room = plan.work, plan.topology.hbm_gib_per_device
+    found = []
+    if plan.hbm_gib("train") > room or _refused(plan, "train"):
+        rows = work.micro[0] * work.micro[1]
+        devices = plan.mesh_shape[0] * plan.mesh_shape[1]
+        if rows > devices:
+            found.append(
+                f"train: batch.micro_batch_size={rows} gives a device "
+                f"{rows // devices} rows; {devices} would give it one."
+            )
+        elif plan.mesh_shape[2] < work.architecture.num_kv_heads:
+            found.append(
+                f"train: one row of {work.length} tokens per device is the least; "
+                "split it over more devices by the last number of mesh.shape "
+                f"(tensor, now {plan.mesh_shape[2]})."
+            )
+        else:
+            found.append(
+                "train: shorten rollout.max_completion_tokens, or take more chips."
+            )
+        if work.remat != "layer":
+            found.append("train: set model.remat='layer'.")
+        if work.copies > 1:
+            found.append("train: objective.beta=0 leaves the reference model out.")
+    for name in ("prefill", "decode"):
+        if plan.hbm_gib(name) > room or _refused(plan, name):
+            smaller = max(1, work.at_once // 2)
+            found.append(
+                f"{name}: sample fewer prompts at once, "
+                f"rollout.prompts_at_once={smaller} (now {work.at_once})."
+            )
+    return found
+
+
+def _refused(plan: PodPlan, name: str) -> bool:
+    return name in plan.compiled and bool(plan.compiled[name].refusal)
+
+
+def _check_positions(work: Work) -> None:
+    needed, has = work.slots + work.length, work.architecture.max_positions
+    if needed > has:
+        raise ConfigError(
+            f"plan: prompts of {work.slots} and completions of {work.length} tokens "
+            f"need {needed} positions; the model has {has}. Lower "
+            "rollout.max_completion_tokens or data.max_prompt_tokens."
+        )

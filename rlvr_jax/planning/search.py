@@ -1,0 +1,96 @@
+"""Meshes, micro-batches and remat policies that fit, the fastest first."""
+
+import dataclasses
+from collections.abc import Iterator
+
+from rlvr_jax.config import Config
+from rlvr_jax.planning.chips import Topology
+from rlvr_jax.planning.pod_plan import PodPlan, plan_pod
+
+MARGIN = 0.9
+"""Share of a device's memory that an estimate may take: compiled programs differ."""
+
+
+def search(
+    config: Config, topology: Topology, *, layers: int | None = None, compiles: int = 3
+) -> list[PodPlan]:
+    """Plans that fit, the fastest first by the estimate of time.
+
+    Every candidate is estimated; only the best are compiled, one after the other,
+    until one fits or the bound is reached.
+
+    Args:
+      config: where the search starts; mesh.shape, batch.micro_batch_size,
+        rollout.prompts_at_once and model.remat are varied.
+      topology: the chips.
+      layers: as `plan_pod`.
+      compiles: most candidates that are compiled; 0 for estimates alone.
+
+    Returns:
+      the plans that fit, compiled ones first; empty if none does.
+    """
+    estimates = []
+    for candidate in candidates(config, topology.devices):
+        try:
+            plan = plan_pod(candidate, topology, layers=layers, compile_programs=False)
+        except ValueError:  # a batch that does not divide over this mesh
+            continue
+        room = MARGIN * topology.hbm_gib_per_device
+        if plan.mesh_shape[2] > plan.architecture.num_kv_heads:
+            continue  # a head of the cache is the least that a device can hold
+        if max(plan.hbm_gib(name) for name in plan.parts) <= room:
+            estimates.append(plan)
+    # Among equals the larger micro-batch waits less often for others.
+    estimates.sort(key=lambda plan: (plan.time.total_s, -_micro(plan)))
+    for number in range(min(compiles, len(estimates))):
+        found = plan_pod(estimates[number].config, topology, layers=layers)
+        if found.fits:
+            return [found, *estimates[number + 1 :]]
+    return estimates[compiles:]
+
+
+def candidates(config: Config, devices: int) -> Iterator[Config]:
+    """Settings to try, all valid for the batch of `config`."""
+    prompts, generations = config.batch.prompts_per_step, config.rollout.num_generations
+    minibatch = prompts // config.batch.minibatches_per_step
+    for tensor in _powers(min(devices, 16)):
+        rows = devices // tensor
+        for fsdp in _powers(rows):
+            for micro in _micros(minibatch, generations, rows):
+                for at_once in _powers(prompts):
+                    if prompts % at_once or (at_once % rows and generations % rows):
+                        continue
+                    for remat in ("layer", "dots", "none"):
+                        yield _changed(
+                            config, (rows // fsdp, fsdp, tensor), micro, at_once, remat
+                        )
+
+
+def _powers(limit: int) -> list[int]:
+    return [2**n for n in range(limit.bit_length()) if limit % 2**n == 0]
+
+
+def _micros(minibatch: int, generations: int, rows: int) -> list[int]:
+    """Micro-batch sizes that give each device a whole number of rows."""
+    sizes = []
+    for prompts in range(1, minibatch + 1):
+        size = prompts * generations
+        whole = prompts % rows == 0 or generations % rows == 0
+        if minibatch % prompts == 0 and whole:
+            sizes.append(size)
+    return sizes
+
+
+def _changed(config: Config, shape, micro: int, at_once: int, remat: str) -> Config:
+    replace = dataclasses.replace
+    return replace(
+        config,
+        mesh=replace(config.mesh, shape=shape),
+        batch=replace(config.batch, micro_batch_size=micro),
+        rollout=replace(config.rollout, prompts_at_once=at_once),
+        model=replace(config.model, remat=remat),
+    )
+
+
+def _micro(plan: PodPlan) -> int:
+    return plan.work.micro[0] * plan.work.micro[1]

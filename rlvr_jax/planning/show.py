@@ -1,0 +1,137 @@
+"""A pod plan as sections of labels and values."""
+
+from rlvr_jax.planning.pod_plan import GIB, PodPlan, advice
+from rlvr_jax.planning.timing import ASSUMPTION, dollars_per_step
+from rlvr_jax.train.plan import Sections
+
+_PHASES = ("prefill", "decode", "update")
+
+
+def pod_sections(plan: PodPlan, *, price: float | None = None) -> Sections:
+    """Section -> {label: value}.
+
+    Args:
+      plan: of `plan_pod`.
+      price: dollars per chip-hour, in place of the list price.
+    """
+    found: Sections = {"pod": _pod(plan), "step": _step(plan), "FLOPs": _flops(plan)}
+    for program in ("train", "prefill", "decode"):
+        found[f"memory of a device, {program}"] = _memory(plan, program)
+    found["between devices"] = _links(plan)
+    found["time"] = _time(plan, price)
+    found["verdict"] = _verdict(plan)
+    return found
+
+
+def sharding_lines(plan: PodPlan) -> list[tuple[str, ...]]:
+    """The table of every parameter: name, shape, split, bytes of one device; a sum."""
+    rows: list[tuple[str, ...]] = [
+        (row.name, str(row.shape), row.spec, f"{row.bytes_per_device:,}")
+        for row in plan.rows
+    ]
+    total = sum(row.bytes_per_device for row in plan.rows)
+    numbers = f"{plan.architecture.num_parameters:,} numbers"
+    return [*rows, ("all", numbers, "", f"{total:,}")]
+
+
+def _pod(plan: PodPlan) -> dict[str, str]:
+    topology, arch = plan.topology, plan.architecture
+    shape = ", ".join(
+        f"{axis} {size}"
+        for axis, size in zip(("data", "fsdp", "tensor"), plan.mesh_shape, strict=True)
+    )
+    return {
+        "topology": f"{topology.name}: {topology.chips} chips, {topology.devices} "
+        f"devices of {topology.hbm_gib_per_device:g} GiB as {shape}",
+        "model": f"{plan.config.model.architecture or plan.config.model.path}: "
+        f"{arch.num_parameters:,} parameters, {arch.num_layers} layers",
+        "host memory": f"{plan.host_gib:,.0f} GiB over all hosts while a checkpoint is "
+        f"saved; they have {topology.chips * topology.chip.host_gib:,.0f}",
+    }
+
+
+def _step(plan: PodPlan) -> dict[str, str]:
+    work = plan.work
+    micro = work.micro[0] * work.micro[1]
+    return {
+        "sampled": f"{work.prompts} prompts x {work.generations} = {work.rows:,} "
+        f"completions of up to {work.length:,} tokens, {work.at_once} prompts at once",
+        "updates": f"{work.updates}, each {work.rows // work.minibatches:,} "
+        f"completions in {work.micros_per_update} micro-batches of {micro}",
+        "tokens": f"{work.tokens:,} at most",
+    }
+
+
+def _flops(plan: PodPlan) -> dict[str, str]:
+    flops = plan.flops
+    return {
+        "sampling": f"{flops.prefill:.3g} prompts, {flops.decode:.3g} completions",
+        "learning": f"{flops.forward:.3g} old and reference log-probs, "
+        f"{flops.train:.3g} updates",
+        "of the step": f"{flops.total:.3g} computed, {flops.useful:.3g} of them useful "
+        "(no masked slots, nothing twice)",
+    }
+
+
+def _memory(plan: PodPlan, program: str) -> dict[str, str]:
+    parts = plan.parts[program]
+    found = {
+        f"{name} (estimate)": f"{size / GIB:.2f} GiB" for name, size in parts.items()
+    }
+    found["sum (estimate)"] = f"{sum(parts.values()) / GIB:.2f} GiB"
+    compiled = plan.compiled.get(program)
+    if compiled is None:
+        found["peak"] = "not compiled: the estimate stands in"
+    elif compiled.refusal:
+        found["peak"] = f"refused by the compiler: {compiled.refusal}"
+    else:
+        waiting = plan.resident_bytes[program] / GIB
+        beside = f", {waiting:.2f} of it beside the program" if waiting else ""
+        found["peak"] = (
+            f"{plan.hbm_gib(program):.2f} GiB as compiled{beside} "
+            f"({compiled.seconds:.0f} s to compile)"
+        )
+    return found
+
+
+def _links(plan: PodPlan) -> dict[str, str]:
+    found = {}
+    for name, compiled in plan.compiled.items():
+        if compiled.collectives is None:
+            found[name] = "unknown: the compiled program cannot be printed"
+            continue
+        kinds = compiled.collectives.bytes_by_kind
+        found[name] = (
+            ", ".join(f"{kind} {size / GIB:.2f} GiB" for kind, size in kinds.items())
+            or "nothing"
+        )
+    return found or {"all programs": "not compiled"}
+
+
+def _time(plan: PodPlan, price: float | None) -> dict[str, str]:
+    time, total = plan.time, plan.time.total_s
+    seconds = dict(
+        zip(_PHASES, (time.prefill_s, time.decode_s, time.update_s), strict=True)
+    )
+    found = {
+        name: f"{value:,.1f} s, bound by {time.bound[name]}"
+        for name, value in seconds.items()
+    }
+    found["step"] = f"{total:,.0f} s, {plan.work.tokens / total:,.0f} tokens/s"
+    cost = dollars_per_step(total, plan.topology, price)
+    hours = total / 3600 * plan.topology.chips
+    found["cost of a step"] = f"{hours:,.1f} chip-hours" + (
+        "" if cost is None else f", ${cost:,.2f}"
+    )
+    found["assumed"] = ASSUMPTION
+    return found
+
+
+def _verdict(plan: PodPlan) -> dict[str, str]:
+    peak = max(plan.hbm_gib(name) for name in plan.parts)
+    room = plan.topology.hbm_gib_per_device
+    answer = "yes" if plan.fits else "no"
+    found = {"fits": f"{answer}: {peak:.1f} of {room:g} GiB at the peak"}
+    for number, line in enumerate(advice(plan), 1):
+        found[f"change {number}"] = line
+    return found

@@ -1,0 +1,105 @@
+"""How long a step takes at stated shares of the chips' peaks, and what it costs.
+
+A phase takes as long as the slowest of three: its FLOPs at MATMUL of the peak, the
+bytes it reads from memory at MEMORY of the bandwidth, the bytes it sends at LINKS of
+the interconnect. Completions run to the limit: a real step is shorter by the share of
+tokens it does not sample.
+"""
+
+import dataclasses
+
+from jax.sharding import AbstractMesh, Mesh
+
+from rlvr_jax.planning.chips import Topology
+from rlvr_jax.planning.flops import StepFlops
+from rlvr_jax.planning.work import Work
+
+MATMUL, MEMORY, LINKS = 0.4, 0.7, 0.7
+ASSUMPTION = (
+    f"{MATMUL:.0%} of peak FLOPs, {MEMORY:.0%} of memory bandwidth, {LINKS:.0%} of the "
+    "links, every completion at its limit"
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class StepTime:
+    """Seconds of the phases of a step."""
+
+    prefill_s: float
+    decode_s: float
+    update_s: float
+    """Passes without a gradient included."""
+    bound: dict[str, str]
+    """What each phase waits for: "compute", "memory" or "links"."""
+
+    @property
+    def total_s(self) -> float:
+        """Of a step; verifying answers overlaps with nothing and is not counted."""
+        return self.prefill_s + self.decode_s + self.update_s
+
+
+def step_time(
+    work: Work,
+    flops: StepFlops,
+    topology: Topology,
+    mesh: Mesh | AbstractMesh,
+    *,
+    weights: float,
+    width: int,
+    cache_bytes: float,
+) -> StepTime:
+    """The estimate for one step.
+
+    Args:
+      work: of the step.
+      flops: `step_flops(work)`.
+      topology: the chips.
+      mesh: how they are split.
+      weights: numbers of the parameters that one device holds.
+      width: bytes of one in the type that is computed with.
+      cache_bytes: of one device, read by every decoding step.
+    """
+    chip, chips = topology.chip, topology.chips
+    compute = MATMUL * chip.bf16_flops * chips
+    memory = MEMORY * chip.hbm_bytes_per_s / chip.devices
+    links = LINKS * chip.ici_bytes_per_s / chip.devices
+    fsdp = mesh.shape["fsdp"]
+    # Every pass over the weights gathers what the other fsdp devices hold.
+    gathered = weights * width * (fsdp - 1)
+    whole = weights * width * fsdp
+    steps = work.length * work.sampling_rounds
+    epochs = work.updates // work.minibatches
+    micros = work.micros_per_update * work.minibatches
+    passes = micros * (epochs * 3 + work.extra_forwards)
+    bound, seconds = {}, {}
+    for phase, flop, read, sent in (
+        ("prefill", flops.prefill, whole, gathered),
+        ("decode", flops.decode, steps * (whole + cache_bytes), steps * gathered),
+        # Gradients go back once per micro-batch, in float32.
+        (
+            "update",
+            flops.forward + flops.train,
+            passes * whole,
+            passes * gathered + micros * epochs * weights * 4 * (fsdp - 1),
+        ),
+    ):
+        times = {
+            "compute": flop / compute,
+            "memory": read / memory,
+            "links": sent / links,
+        }
+        bound[phase] = max(times, key=lambda name: times[name])
+        seconds[phase] = times[bound[phase]]
+    return StepTime(seconds["prefill"], seconds["decode"], seconds["update"], bound)
+
+
+def dollars_per_step(seconds: float, topology: Topology, price: float | None):
+    """Chip-hours times their price; None without a price.
+
+    Args:
+      seconds: of the step.
+      topology: how many chips.
+      price: dollars per chip-hour, in place of the list price.
+    """
+    price = topology.chip.dollars_per_hour if price is None else price
+    return None if price is None else seconds / 3600 * topology.chips * price

@@ -1,0 +1,85 @@
+"""The sizes a step works through: rows, tokens, passes. Everything else follows."""
+
+import dataclasses
+
+from rlvr_jax.config import Config
+from rlvr_jax.models.architecture import Architecture
+from rlvr_jax.train.forward import micro_batch_shape
+
+
+@dataclasses.dataclass(frozen=True)
+class Work:
+    """One step of a recipe at its limits: every prompt and completion full."""
+
+    architecture: Architecture
+    prompts: int
+    """P, of a step."""
+    generations: int
+    """G."""
+    slots: int
+    """S: prompt tokens."""
+    length: int
+    """T: completion tokens."""
+    at_once: int
+    """Prompts sampled at the same time."""
+    micro: tuple[int, int]
+    """Prompts, and completions of each, of one micro-batch."""
+    updates: int
+    """Optimizer updates of a step; each sees prompts / minibatches."""
+    minibatches: int
+    extra_forwards: int
+    """Passes without a gradient over the whole batch: old policy, reference."""
+    remat: str
+    """As model.remat."""
+    chunk_tokens: int
+    """Positions of a chunk of the LM head."""
+    copies: int
+    """Of the parameters that stay in float32: policy, and a reference with KL."""
+    critic: bool
+
+    @property
+    def rows(self) -> int:
+        """Completions of a step."""
+        return self.prompts * self.generations
+
+    @property
+    def tokens(self) -> int:
+        """Completion tokens of a step, at most."""
+        return self.rows * self.length
+
+    @property
+    def micros_per_update(self) -> int:
+        """Forward-backward passes per update."""
+        return self.rows // self.minibatches // (self.micro[0] * self.micro[1])
+
+    @property
+    def sampling_rounds(self) -> int:
+        """Groups of prompts, one after the other."""
+        return -(-self.prompts // self.at_once)
+
+
+def work_of(config: Config, architecture: Architecture) -> Work:
+    """What a step of `config` comes to."""
+    batch, rollout, objective = config.batch, config.rollout, config.objective
+    updates = batch.minibatches_per_step * batch.epochs_per_step
+    in_reward = objective.beta > 0 and objective.kl_placement == "reward"
+    minibatch = batch.prompts_per_step // batch.minibatches_per_step
+    return Work(
+        architecture=architecture,
+        prompts=batch.prompts_per_step,
+        generations=rollout.num_generations,
+        slots=-(-config.data.max_prompt_tokens // 8) * 8,
+        length=rollout.max_completion_tokens,
+        at_once=rollout.prompts_at_once or batch.prompts_per_step,
+        micro=micro_batch_shape(
+            minibatch, rollout.num_generations, batch.micro_batch_size
+        ),
+        updates=updates,
+        minibatches=batch.minibatches_per_step,
+        # As train/step.py: a single update is its own old policy.
+        extra_forwards=int(updates > 1 or in_reward) + int(objective.beta > 0),
+        remat=config.model.remat,
+        chunk_tokens=batch.logprob_chunk_tokens,
+        copies=1 + int(objective.beta > 0),
+        critic=objective.advantage == "gae",
+    )
