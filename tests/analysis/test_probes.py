@@ -78,7 +78,7 @@ def test_scores_by_hand():
 
 
 def test_planted_right_labels_are_found():
-    """SPU-11: 30 of 300 labels called wrong are what the solver finds."""
+    """SPU-11, SPU-02: 30 of 300 labels called wrong are what the solver finds."""
     labels = [str(i) for i in range(300)]
     solved = [
         label if i % 10 == 0 else f"not {label}" for i, label in enumerate(labels)
