@@ -157,6 +157,17 @@ def test_a_folder_is_not_mixed_with_another_sweep(stand_in, capsys):
     assert run(stand_in, "--grid=rollout.top_p=0.2", "--seeds=0,1") == 0
 
 
+def test_rows_are_chosen_by_name_or_by_a_part_of_it():
+    rows = [Row("truth"), Row("truth, fresh"), Row("random, fresh")]
+
+    def chosen(wanted):
+        return [row.name for row in sweep._chosen(rows, wanted)]
+
+    assert chosen("truth") == ["truth"]
+    assert chosen("fresh") == ["truth, fresh", "random, fresh"]
+    assert chosen("random,truth") == ["truth", "random, fresh"]
+
+
 @pytest.mark.parametrize(
     ("argument", "said"),
     [
