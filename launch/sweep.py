@@ -93,7 +93,9 @@ def _parser() -> argparse.ArgumentParser:
         help="change one setting of the grids at a time, beside the base",
     )
     parser.add_argument("--seeds", help="as 0,1,2; by default the file's, or 0")
-    parser.add_argument("--rows", help="parts of row names, with commas between")
+    parser.add_argument(
+        "--rows", help="names of rows, or parts of them, with commas between"
+    )
     parser.add_argument("--output", help="folder; by default runs/sweeps/FILE")
     parser.add_argument(
         "--processes", type=int, default=0, help="at a time; by default cores / 2"
@@ -127,15 +129,23 @@ def _read(arguments: argparse.Namespace) -> tuple[str, Config, Sweep]:
         seeds = [int(seed) for seed in arguments.seeds.split(",")]
         sweep = dataclasses.replace(sweep, seeds=seeds)
     if arguments.rows:
-        parts = [part.strip() for part in arguments.rows.split(",")]
-        rows = [row for row in sweep.rows if any(part in row.name for part in parts)]
-        if not rows:
-            names = ", ".join(row.name for row in sweep.rows)
-            raise ValueError(f"--rows={arguments.rows} fits none of {names}")
+        rows = _chosen(sweep.rows, arguments.rows)
         sweep = dataclasses.replace(sweep, rows=rows)
     for row in sweep.rows:
         _check_names(row.settings)
     return recipe, base, sweep
+
+
+def _chosen(rows: Sequence[Row], wanted: str) -> list[Row]:
+    """The rows of those names; a name that no row has stands for all that hold it."""
+    names = [row.name for row in rows]
+    found = []
+    for part in (part.strip() for part in wanted.split(",")):
+        fitting = [part] if part in names else [n for n in names if part in n]
+        if not fitting:
+            raise ValueError(f"--rows: {part!r} fits none of {', '.join(names)}")
+        found += fitting
+    return [row for row in rows if row.name in found]
 
 
 def _module(path: str) -> Any:

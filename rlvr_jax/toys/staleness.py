@@ -56,7 +56,7 @@ METHODS: dict[str, Loss] = {
 """Name -> loss per token of (log pi, log ratio, advantages)."""
 
 
-def response(staleness: float) -> Float[Array, " T"]:
+def response(staleness: float | Float[Array, ""]) -> Float[Array, " T"]:
     """Log ratios of the 14 tokens: drift in proportion to how unlikely a token was.
 
         log ratio = 0.3 staleness (1 - p_old)^2

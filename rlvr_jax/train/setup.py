@@ -82,6 +82,7 @@ def prepare(config: Config, pool: VerifierPool) -> Setup:
     tokenizer = load_tokenizer(config.model.path)
     train, held_out = _load_prompts(config, tokenizer)
     architecture = architecture_of(config.model, tokenizer.vocab_size)
+    _check_processes(config)
     _check_row_devices(config, mesh)
     reads = _check_verifiers(config, pool, train, held_out)
     slots = slots_for(train.tokens, held_out.tokens if held_out else [])
@@ -195,6 +196,22 @@ def _check_processes(config: Config) -> None:
             f"config: a run of {jax.process_count()} processes needs "
             "rollout.engine='batch' and reward.execution='pool'."
         )
+
+
+def _check_processes(config: Config) -> None:
+    """Ways to sample in which the host decides, which one process has to itself."""
+    if jax.process_count() == 1:
+        return
+    rollout = config.rollout
+    for name, value, off in (
+        ("engine", rollout.engine, "batch"),
+        ("staleness", rollout.staleness, 0),
+    ):
+        if value != off:
+            raise ConfigError(
+                f"rollout.{name}={value!r} works in a single process so far, and this "
+                f"run has {jax.process_count()}: set rollout.{name}={off!r}."
+            )
 
 
 def _check_row_devices(config: Config, mesh: Mesh) -> None:

@@ -157,6 +157,17 @@ def test_a_folder_is_not_mixed_with_another_sweep(stand_in, capsys):
     assert run(stand_in, "--grid=rollout.top_p=0.2", "--seeds=0,1") == 0
 
 
+def test_rows_are_chosen_by_name_or_by_a_part_of_it():
+    rows = [Row("truth"), Row("truth, fresh"), Row("random, fresh")]
+
+    def chosen(wanted):
+        return [row.name for row in sweep._chosen(rows, wanted)]
+
+    assert chosen("truth") == ["truth"]
+    assert chosen("fresh") == ["truth, fresh", "random, fresh"]
+    assert chosen("random,truth") == ["truth", "random, fresh"]
+
+
 @pytest.mark.parametrize(
     ("argument", "said"),
     [
@@ -212,6 +223,17 @@ def test_every_cell_of_the_sweeps_is_valid(path, tmp_path):
         validate(changed(file.get_config(), cell.flags))
 
 
+def test_the_rows_of_the_32b_recipe_are_valid(tmp_path):
+    """Its buffer is the paper's 4,096 of 20,480 tokens; it has no cold start."""
+    pod = "configs/dapo_qwen32b.py"
+    base = module(pod).get_config()
+    plan = sweeps.plan(module(ABLATION).get_sweep(base), base, tmp_path)
+    assert not plan.starts
+    for cell in plan.cells:
+        validate(changed(module(pod).get_config(), cell.flags))
+    assert "--config.objective.overlong_buffer_tokens=4096" in plan.cells[-1].flags
+
+
 def test_one_axis_at_a_time():
     """REC-26: a grid whose rows each change exactly one setting of the base.
 
@@ -258,7 +280,9 @@ def test_rows_that_change_the_model_have_their_own_cold_start(tmp_path):
 
 
 @pytest.mark.slow
-def test_two_real_rows_from_one_cold_start(tmp_path, capsys):
+def test_two_real_rows_from_one_cold_start(tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("XLA_FLAGS", "")  # one device, unlike the tests' process
+    monkeypatch.setenv("JAX_PLATFORMS", "cpu")
     grid = "--grid=objective.epsilon_high=0.2,0.28"
     recipe = "tests/end_to_end/tiny_recipe.py"
     settings = ("--config.steps=2", "--config.warmup.steps=3")
