@@ -17,6 +17,7 @@ from rlvr_jax.models.decoder import Decoder
 from rlvr_jax.models.weights import save_decoder
 from rlvr_jax.train.optimizer import make_optimizer
 from rlvr_jax.train.policy import (
+    abstract_decoder,
     architecture_of,
     cast,
     copied,
@@ -55,6 +56,29 @@ def drawn(mesh):
 def test_a_new_decoder_has_the_sizes_of_the_settings():
     found = architecture_of(dataclasses.replace(SMALL, rope_theta=5e5), 60)
     assert found == dataclasses.replace(ARCHITECTURE, rope_theta=5e5)
+
+
+def test_a_new_decoder_of_experts():
+    """Each is as wide as intermediate_size, in Qwen3-MoE form, so that it exports."""
+    found = architecture_of(dataclasses.replace(SMALL, num_experts=4), 60)
+    assert found == dataclasses.replace(
+        ARCHITECTURE,
+        num_experts=4,
+        num_experts_per_token=2,
+        moe_intermediate_size=ARCHITECTURE.intermediate_size,
+        qk_norm=True,
+        family="qwen3_moe",
+    )
+    with pytest.raises(ConfigError, match="num_experts_per_token=2 of num_experts=1"):
+        architecture_of(dataclasses.replace(SMALL, num_experts=1), 60)
+
+
+@pytest.mark.parametrize("chosen", ["float32", "model"])
+def test_the_type_of_the_head_is_part_of_the_definition(chosen):
+    model = dataclasses.replace(SMALL, dtype="bfloat16", head_dtype=chosen)
+    graphdef, shapes = abstract_decoder(Config(model=model), ARCHITECTURE)
+    expected = {"float32": "float32", "model": "bfloat16"}[chosen]
+    assert nnx.merge(graphdef, shapes).head_dtype == expected
 
 
 @pytest.mark.parametrize(
