@@ -19,7 +19,7 @@ ABLATION = "configs/sweeps/dapo_ablation.py"
 
 # Writes what a run leaves, with a score of its top_p; fails where top_k is 13.
 STAND_IN = """
-import json, pathlib, sys
+import json, os, pathlib, signal, sys, time
 flags = dict(a[2:].split("=", 1) for a in sys.argv[1:])
 folder = pathlib.Path(flags["config.run_dir"])
 folder.mkdir(parents=True, exist_ok=True)
