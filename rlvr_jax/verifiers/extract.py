@@ -10,7 +10,7 @@ import itertools
 import re
 from typing import NamedTuple
 
-from rlvr_jax.verifiers import prose
+from rlvr_jax.verifiers import hedges, prose
 from rlvr_jax.verifiers.algebra.normalise import visible
 
 _BRACE = re.compile(
@@ -36,10 +36,6 @@ _GAP = re.compile(
     r"|\b(?:and|or)\b|\\?[a-zA-Z]{1,5}(?:_\{?\w{1,3}\}?)?(?:\([a-z]\))?\s*=)*"
 )
 _PERCENT = re.compile(r"\s*(?:\\\)|\$)?\s*(?:\\?%|percent\b|pct\b)")
-_HEDGE = re.compile(
-    r"[\s$.,;*\\)\]]*\b(?:or|alternatively|maybe|perhaps|possibly|otherwise)\b(.{0,60})",
-    re.IGNORECASE | re.DOTALL,
-)
 _VALUE_AHEAD = re.compile(r"[0-9]|\\boxed|\\frac|\\sqrt|\b[A-Z]\b")
 _TEXT_WRAPPER = re.compile(
     r"\\(?:text|textbf|textit|textrm|mathrm|mathbf|mbox|textnormal)\s*\{([^{}]*)\}"
@@ -176,7 +172,7 @@ def _from_boxes(text: str, found: list[Box], unclosed: bool, kind: str) -> Extra
     if any(not box.text.strip() for box in found):
         return Extraction((), "box", "an empty box")
     rest = text[found[-1].end :]
-    if (hedge := _HEDGE.match(rest)) and _VALUE_AHEAD.search(hedge[1]):
+    if (hedge := hedges.AFTER_BOX.match(rest)) and _VALUE_AHEAD.search(hedge[1]):
         return Extraction((), "box", "an answer hedged after the box")
     answers += prose.statements(rest, kind)
     return _checked(answers, "box")

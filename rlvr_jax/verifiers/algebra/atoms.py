@@ -59,6 +59,8 @@ class Atoms(Arithmetic):
             base = plain(self.tex_argument())
             if not base.isdigit() or len(base) > 2:
                 raise ParseError("a base that is no number")
+            if int(base) == 10:
+                return number_node(token.text)
             return Node("base", (), (token.text.lstrip("0") or "0", int(base)))
         return number_node(token.text)
 
