@@ -17,6 +17,7 @@ _BRACE = re.compile(
     r"(?P<box>\\(?:f?box(?:ed)?|framebox)\s*\{)|\\[{}]|\\\\(?![a-zA-Z])|[{}]"
 )
 _BOX_WITHOUT_SLASH = re.compile(r"(?<![\\a-zA-Z])\x08?boxed(?=\s*\{)|\x08oxed(?=\s*\{)")
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0e-\x1f\x7f]")
 _LONG_BLANK = re.compile(r"[ \t]{3,}|\n{3,}")
 _LABEL = re.compile(
     r"^\s*\\(?:text|textbf|textrm|mathrm)\s*\{[^{}0-9]{0,60}(?:[:=]|\bis)\s*\}(?=\s*\S)"
@@ -75,6 +76,7 @@ def final_answers(completion: str, kind: str = "value") -> Extraction:
     text = _BARE_BOX.sub(r"\\boxed{\1}", text)
     if "oxed" in text:
         text = _BOX_WITHOUT_SLASH.sub(r"\\boxed", text)
+    text = _CONTROL.sub("", text)
     text = _LONG_BLANK.sub(lambda match: match[0][:2], text)
     if not text.strip():
         return Extraction((), "text", "an empty answer")

@@ -189,7 +189,7 @@ def _is_plain(text: str, kind: str) -> bool:
         return True
     if _first_word(text) is None or phrases.meaning(text) is not None:
         return True
-    if not text.isascii() or not re.search(r"[-+*/^=]|\\[a-z]", text):
+    if not text.isascii() or not re.search(r"[-+*/^=]|\\[a-z]|\bd[a-z]$", text):
         return False
     return ". " not in text and all(map(_is_product, _WORD.findall(text)))
 

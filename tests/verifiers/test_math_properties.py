@@ -204,9 +204,10 @@ def test_intervals_as_brackets_and_as_inequalities():
 DIFFERENT = [
     r"\emptyset", "0", "1", "-1", r"\pi", r"\infty", r"\{1,2\}", "(1,2)", "[1,2)", "x",
     "x>1", "y=x+1", r"\mathbb{R}", r"\begin{pmatrix}1\\2\\3\end{pmatrix}", "101_2",
-    r"\frac{1}{2}", "3:4", "12:30", "A", "yes", r"\text{even}", "1,2,3", r"\pm 1", "1+i",
+    r"\frac{1}{2}", "3:4", "12:30", "A", "yes", r"\text{even}", "1,2,3", r"\pm 1",
     r"90^\circ", r"5\text{ cm}", r"x\ne1", "(1,2),(3,4)", "1000", "2^{10}", r"\sqrt{2}",
-    "x+C", "x^2+y^2=1", "a<b<c", "n!", r"\binom{5}{2}", "|x|", r"\lfloor x\rfloor", "x^2",
+    "x+C", "x^2+y^2=1", "a<b<c", "n!", r"\binom{5}{2}", "|x|", r"\lfloor x\rfloor",
+    "1+i", "x^2",
 ]  # fmt: skip
 
 

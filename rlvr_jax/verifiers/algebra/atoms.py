@@ -153,7 +153,7 @@ class Atoms(Arithmetic):
             return self._bracketed({"\\langle": "(", "\\lbrace": "\\{"}[name])
         if name in notation.ACCENTS:
             name += "{" + plain(self.tex_argument()) + "}"
-            return Node("symbol", (), name)
+            return self._symbol(name)
         if (
             name in notation.UNREADABLE
             or name in notation.RELATIONS
