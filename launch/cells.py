@@ -56,7 +56,9 @@ def run_all(recipe: str, plan: Plan, processes: int) -> list[str]:
         signal.signal(signal.SIGTERM, before)
     failed = [cell.name for cell in plan.cells if not results[cell.name]]
     if failed:
-        print(f"not finished: {', '.join(failed)}; the same command tries them again")
+        shown = ", ".join(failed[:_LINES_SHOWN])
+        more = f" and {len(failed) - _LINES_SHOWN} more" * (len(failed) > _LINES_SHOWN)
+        print(f"not finished: {shown}{more}; the same command tries them again")
     return failed
 
 
@@ -99,6 +101,8 @@ class _Runner:
         """Whether the cell is finished, before or now."""
         is_start = cell.name.startswith("start/")
         if start is not None and not start.result():
+            if self.stopped:
+                return False
             self._say(f"{cell.name}: left out, as {cell.start} is not finished")
             return False
         if is_finished(cell.run_dir):

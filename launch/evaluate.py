@@ -225,7 +225,7 @@ def _print_scores(
         lines.append("by words: " + ", ".join(shares))
     if "perplexity_correct" in score:
         lines.append(
-            f"perplexity of solutions {score['perplexity_correct']:.2f} (base)"
+            f"perplexity of solutions under the base {score['perplexity_correct']:.2f}"
         )
     console.print("\n".join(lines), highlight=False, soft_wrap=True)
 

@@ -305,6 +305,7 @@ IGNORED = [
             ("num_generations", 4),
             ("temperature", 0.5),
             ("top_p", 0.5),
+            ("strict_verifier", "exact"),
         )
     ),
     (

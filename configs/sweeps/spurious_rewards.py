@@ -6,9 +6,10 @@
 The small decoder of this file has seen its benchmark: the cold start shows the 64 sums
 of known_sums.jsonl with their bare answers, beside other sums that it mostly guesses
 and seldom works out, with a box around the answer. All arms are judged on those 64,
-except for the two that take fresh sums. The published gains, in points on MATH-500 with
-Qwen2.5-Math-7B, are of Spurious Rewards, https://arxiv.org/abs/2506.10947; the table's
-column "from start" is what compares with them. For a real model the same arms:
+except for the two that take the 64 of fresh_sums.jsonl. The published gains, in points
+on MATH-500 with Qwen2.5-Math-7B, are of Spurious Rewards,
+https://arxiv.org/abs/2506.10947; the table's column "from start" is what compares with
+them. For a real model the same arms:
 
     python -m launch.sweep --config configs/sweeps/spurious_rewards.py \\
         --base configs/gsm8k_smollm2.py --rows truth,random,format
@@ -34,10 +35,13 @@ from rlvr_jax.config import (
 )
 from rlvr_jax.sweeps import Row, Sweep
 
-KNOWN = str(pathlib.Path(__file__).parent / "known_sums.jsonl")
+FOLDER = pathlib.Path(__file__).parent
+KNOWN, FRESH_SUMS = (str(FOLDER / f"{name}_sums.jsonl") for name in ("known", "fresh"))
+"""Two parts of the sums that training never holds; no sum of one is a sum of the other
+in another order."""
 RANDOM = {"noise.pays": "random"}
 INCORRECT = {"noise.pays": "incorrect"}
-FRESH = {"data.evaluation": ""}
+FRESH = {"data.evaluation": FRESH_SUMS}
 
 
 def get_sweep(config: Config) -> Sweep:
@@ -90,7 +94,7 @@ def get_config() -> Config:
     """The arm `truth`."""
     return Config(
         run_dir="runs/spurious_rewards/base",
-        steps=80,
+        steps=60,
         model=ModelConfig(
             hidden_size=64,
             intermediate_size=192,
@@ -102,18 +106,18 @@ def get_config() -> Config:
             train="task:arithmetic",
             evaluation=KNOWN,
             task_options=(
-                '{"operators": "+", "max_operand": 12, "terms": 3, "guesses": 7, '
-                '"boxed": true, "count": 512}'
+                '{"operators": "+", "max_operand": 5, "terms": 4, "guesses": 8, '
+                '"boxed": true, "count": 256}'
             ),
             template="raw",
-            max_prompt_tokens=16,
+            max_prompt_tokens=24,
         ),
-        rollout=RolloutConfig(num_generations=8, max_completion_tokens=20),
+        rollout=RolloutConfig(num_generations=8, max_completion_tokens=30),
         reward=RewardConfig(workers=1, timeout_s=20.0),
         objective=Objective(epsilon_high=0.2),
-        optimizer=OptimizerConfig(learning_rate=1e-3),
+        optimizer=OptimizerConfig(learning_rate=3e-4),
         batch=BatchConfig(prompts_per_step=16, minibatches_per_step=4),
-        warmup=WarmupConfig(steps=400, batch_size=64, learning_rate=3e-3),
+        warmup=WarmupConfig(steps=600, batch_size=64, learning_rate=3e-3),
         evaluation=EvaluationConfig(prompts=64, num_generations=8),
         checkpoint=CheckpointConfig(every_steps=20, export=False),
         logging=LoggingConfig(

@@ -10,13 +10,14 @@ import itertools
 import re
 from typing import NamedTuple
 
-from rlvr_jax.verifiers import prose
+from rlvr_jax.verifiers import hedges, prose
 from rlvr_jax.verifiers.algebra.normalise import visible
 
 _BRACE = re.compile(
     r"(?P<box>\\(?:f?box(?:ed)?|framebox)\s*\{)|\\[{}]|\\\\(?![a-zA-Z])|[{}]"
 )
 _BOX_WITHOUT_SLASH = re.compile(r"(?<![\\a-zA-Z])\x08?boxed(?=\s*\{)|\x08oxed(?=\s*\{)")
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0e-\x1f\x7f]")
 _LONG_BLANK = re.compile(r"[ \t]{3,}|\n{3,}")
 _LABEL = re.compile(
     r"^\s*\\(?:text|textbf|textrm|mathrm)\s*\{[^{}0-9]{0,60}(?:[:=]|\bis)\s*\}(?=\s*\S)"
@@ -36,10 +37,6 @@ _GAP = re.compile(
     r"|\b(?:and|or)\b|\\?[a-zA-Z]{1,5}(?:_\{?\w{1,3}\}?)?(?:\([a-z]\))?\s*=)*"
 )
 _PERCENT = re.compile(r"\s*(?:\\\)|\$)?\s*(?:\\?%|percent\b|pct\b)")
-_HEDGE = re.compile(
-    r"[\s$.,;*\\)\]]*\b(?:or|alternatively|maybe|perhaps|possibly|otherwise)\b(.{0,60})",
-    re.IGNORECASE | re.DOTALL,
-)
 _VALUE_AHEAD = re.compile(r"[0-9]|\\boxed|\\frac|\\sqrt|\b[A-Z]\b")
 _TEXT_WRAPPER = re.compile(
     r"\\(?:text|textbf|textit|textrm|mathrm|mathbf|mbox|textnormal)\s*\{([^{}]*)\}"
@@ -79,6 +76,7 @@ def final_answers(completion: str, kind: str = "value") -> Extraction:
     text = _BARE_BOX.sub(r"\\boxed{\1}", text)
     if "oxed" in text:
         text = _BOX_WITHOUT_SLASH.sub(r"\\boxed", text)
+    text = _CONTROL.sub("", text)
     text = _LONG_BLANK.sub(lambda match: match[0][:2], text)
     if not text.strip():
         return Extraction((), "text", "an empty answer")
@@ -176,7 +174,7 @@ def _from_boxes(text: str, found: list[Box], unclosed: bool, kind: str) -> Extra
     if any(not box.text.strip() for box in found):
         return Extraction((), "box", "an empty box")
     rest = text[found[-1].end :]
-    if (hedge := _HEDGE.match(rest)) and _VALUE_AHEAD.search(hedge[1]):
+    if (hedge := hedges.AFTER_BOX.match(rest)) and _VALUE_AHEAD.search(hedge[1]):
         return Extraction((), "box", "an answer hedged after the box")
     answers += prose.statements(rest, kind)
     return _checked(answers, "box")

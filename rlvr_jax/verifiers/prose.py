@@ -9,7 +9,7 @@ What the reference is (`kind`: value, letter or words) says what to look for.
 import re
 from itertools import pairwise
 
-from rlvr_jax.verifiers import choices
+from rlvr_jax.verifiers import choices, hedges
 from rlvr_jax.verifiers.algebra import phrases
 from rlvr_jax.verifiers.algebra.lexer import FUNCTIONS
 from rlvr_jax.verifiers.algebra.units import UNITS
@@ -61,19 +61,6 @@ _FILLER = re.compile(
 )
 _NEGATED = re.compile(r"\W*not\b", re.IGNORECASE)
 _REASON = re.compile(r",?\s+(?:because|since|as|which|so)\b.*", re.DOTALL)
-_ALSO = re.compile(
-    r"[\s.*]*(?:or|alternatively|maybe|perhaps|possibly|otherwise)\b.{0,40}"
-    r"(?:[0-9$\\]|\b[A-J]\b)",
-    re.IGNORECASE,
-)
-
-_EITHER = re.compile(
-    r"[0-9$)}\]]\s*(?:\b(?:oder|ou|o|\u0438\u043b\u0438|albo|lub|veya|atau|eller"
-    r"|ho\u1eb7c)\b|\u6216\u8005?|\u307e\u305f\u306f|\ub610\ub294)\s*[0-9$\\(-]",
-    re.IGNORECASE,
-)
-"""3 or 4, in other languages."""
-
 _FORMULA = re.compile(
     r"\$\$(?P<a>.{1,800}?)\$\$|\\\[(?P<b>.{1,800}?)\\\]|\\\((?P<c>.{1,800}?)\\\)"
     r"|(?<!\\)\$(?P<d>[^$\n]{1,800}?)\$"
@@ -102,11 +89,16 @@ _NUMBER = re.compile(
     r"(?:(?<![a-zA-Z0-9)\]}.])[-+\u2212]\s?)?(?<![a-zA-Z0-9.,^_{])"
     r"\\?[$\u20ac\u00a3]?\s?\u221a?"
     r"(?:[0-9]{1,2}:[0-9]{2}(?:\s?[aApP]\.?[mM]\b\.?)?"
-    r"|(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)(?:[.,][0-9]+)?(?:\s?/\s?[0-9]+)?"
+    r"|(?:[0-9]{1,3}(?:,[0-9]{3})+|[1-9][0-9]{0,2}(?: [0-9]{3})+(?![0-9])|[0-9]+)"
+    r"(?:[.,][0-9]+)?(?:\s?/\s?[0-9]+)?"
     r"(?:\s*(?:\\times|\*|x|\u00d7)\s*10\^\{?-?[0-9]+\}?)?)"
     r"(?:\s?\u03c0|\s?\u221a(?:[0-9]+|\([0-9]+\)))*"
 )
 _UNFINISHED = re.compile(r"[-+*/=<>]\s*$")
+_CALCULATED = re.compile(r"[0-9)%]\s*=\s*$")
+_NEW_CLAUSE = re.compile(
+    r"[=;:,]|\b(?:so|then|thus|hence|therefore|which|that|leaving|and|but|or|not|is|are)\b"
+)
 _JOINT = re.compile(
     r"\s*(?:,|;|/|\bor\b|\band\b|\bto\b|\(\s*or\b)\s*"
     r"(?:(?:or|and|maybe|perhaps|even)\b\s*)*"
@@ -126,7 +118,7 @@ def statements(text: str, kind: str) -> list[str]:
         sentence = _first_sentence(after)
         if marker.search(sentence) or not sentence.strip(" *_$.:\n"):
             continue
-        hedged = _EITHER.search(sentence) or _ALSO.match(after, len(sentence))
+        hedged = hedges.hedged(sentence, after, len(sentence))
         if _NEGATED.match(sentence) and kind == "letter":
             found.append(choices.only(sentence))
         elif _NEGATED.match(sentence) or hedged:
@@ -164,10 +156,12 @@ def last_value(text: str, kind: str) -> tuple[str, str]:
     if _is_plain(text, kind):
         return text, ""
     for sentence in reversed(_SENTENCE_END.split(text)):
-        if _EITHER.search(sentence):
+        if hedges.either(sentence):
             return "", "a choice of answers"
         if value := _value_in(sentence, kind):
             return value, ""
+        if kind == "value" and _NUMBERS.search(sentence):
+            return "", "a value that is denied"
     return "", "no answer in the text"
 
 
@@ -195,7 +189,7 @@ def _is_plain(text: str, kind: str) -> bool:
         return True
     if _first_word(text) is None or phrases.meaning(text) is not None:
         return True
-    if not text.isascii() or not re.search(r"[-+*/^=]|\\[a-z]", text):
+    if not text.isascii() or not re.search(r"[-+*/^=]|\\[a-z]|\bd[a-z]$", text):
         return False
     return ". " not in text and all(map(_is_product, _WORD.findall(text)))
 
@@ -256,16 +250,26 @@ def _value_in(sentence: str, kind: str) -> str:
         for match in _FORMULA.finditer(sentence)
         if _first_word(_inside(match)) is None  # else it is prose between two prices
         and not _UNFINISHED.search(_inside(match))
+        and not hedges.denied(sentence, match.start())
     ]
     numbers = [
         match
         for match in _NUMBERS.finditer(sentence)
         if not any(other.start() <= match.start() < other.end() for other in formulas)
+        and not hedges.denied(sentence, match.start())
     ]
     end_of_formula = formulas[-1].end() if formulas else -1
     if numbers and numbers[-1].end() > end_of_formula:
-        return _number(numbers[-1])
+        return _number(_result(sentence, numbers) or numbers[-1])
     return _joined(sentence, formulas) if formulas else ""
+
+
+def _result(sentence: str, numbers: list[re.Match]) -> re.Match | None:
+    """The 9 of "4 + 5 = 9 points in 40 minutes": what a calculation comes to."""
+    for match in reversed(numbers):
+        if _CALCULATED.search(sentence, 0, match.start()):
+            return None if _NEW_CLAUSE.search(sentence, match.end()) else match
+    return None
 
 
 def _joined(sentence: str, formulas: list[re.Match]) -> str:

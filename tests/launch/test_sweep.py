@@ -19,7 +19,7 @@ ABLATION = "configs/sweeps/dapo_ablation.py"
 
 # Writes what a run leaves, with a score of its top_p; fails where top_k is 13.
 STAND_IN = """
-import json, pathlib, sys
+import json, os, pathlib, signal, sys, time
 flags = dict(a[2:].split("=", 1) for a in sys.argv[1:])
 folder = pathlib.Path(flags["config.run_dir"])
 folder.mkdir(parents=True, exist_ok=True)
@@ -28,6 +28,9 @@ with (folder / "calls").open("a") as calls:
 if flags.get("config.rollout.top_k") == "13":
     print("this cell is broken")
     sys.exit(3)
+if flags.get("config.rollout.top_k") == "14":
+    os.kill(os.getppid(), signal.SIGTERM)  # as a scheduler does to the sweep
+    time.sleep(60)
 score = float(flags.get("config.rollout.top_p", 0.5)) + int(flags["config.seed"]) / 100
 lines = [{"step": 0, "reward/mean": score}, {"step": 1, "reward/mean": score}]
 (folder / "metrics.jsonl").write_text("".join(json.dumps(x) + "\\n" for x in lines))
@@ -140,6 +143,15 @@ def test_a_failing_cell_stops_no_other(stand_in, capsys):
     report.main([str(stand_in)])
     table = capsys.readouterr().out
     assert "1 of 3 cells are not finished" in table
+
+
+def test_on_sigterm_running_cells_end_and_no_other_begins(stand_in, capsys):
+    grid = "--grid=rollout.top_k=14,0,1"
+    assert run(stand_in, grid, "--processes=1") == 1
+    assert calls(stand_in) == {"start/shared/seed0": 1, "top-k=14/seed0": 1}
+    said = capsys.readouterr().out
+    assert "top-k=14/seed0: stopped" in said
+    assert "FAILED" not in said
 
 
 def test_without_their_cold_start_cells_are_left_out(stand_in, capsys):

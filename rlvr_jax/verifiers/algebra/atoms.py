@@ -59,6 +59,8 @@ class Atoms(Arithmetic):
             base = plain(self.tex_argument())
             if not base.isdigit() or len(base) > 2:
                 raise ParseError("a base that is no number")
+            if int(base) == 10:
+                return number_node(token.text)
             return Node("base", (), (token.text.lstrip("0") or "0", int(base)))
         return number_node(token.text)
 
@@ -151,7 +153,7 @@ class Atoms(Arithmetic):
             return self._bracketed({"\\langle": "(", "\\lbrace": "\\{"}[name])
         if name in notation.ACCENTS:
             name += "{" + plain(self.tex_argument()) + "}"
-            return Node("symbol", (), name)
+            return self._symbol(name)
         if (
             name in notation.UNREADABLE
             or name in notation.RELATIONS

@@ -30,7 +30,7 @@ def same(gold: Node, answer: Node) -> bool:
         if verdict is not None:
             return verdict
     first, second = elements(gold), elements(answer)
-    if len(first) != len(second) and 1 in (len(first), len(second)):
+    if first and second and len(first) != len(second):
         if "seq" in (first[0].value.op, second[0].value.op):
             first, second = _one_tuple(first), _one_tuple(second)
     if len(first) == len(second) == 1:
@@ -126,6 +126,8 @@ def _same_in_order(gold: list[Element], answer: list[Element]) -> bool:
 
 def _same_in_any_order(gold: list[Node], answer: list[Node], counted: bool) -> bool:
     """As sets; of a reference that repeats a value, the answer repeats it as often."""
+    if not gold or not answer:
+        return not gold and not answer
     matches = [[_same_quietly(one, other) for other in answer] for one in gold]
     if not all(any(row) for row in matches):
         return False
@@ -196,7 +198,7 @@ def _rows(node: Node) -> list[list[Node]] | None:
     """A matrix, or a column vector written as a tuple."""
     if node.op == "matrix":
         return matrices.entries(node)
-    if node.op != "seq":
+    if node.op != "seq" or node.value in (("(", "]"), ("[", ")")):
         return None
     if all(each.op == "seq" for each in node.args):
         return [list(each.args) for each in node.args]

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from rlvr_jax.verifiers.algebra import compare, phrases
 from rlvr_jax.verifiers.algebra.normalise import latex
+from rlvr_jax.verifiers.algebra.numbers import number_node
 from rlvr_jax.verifiers.algebra.parser import parse
 from rlvr_jax.verifiers.algebra.scalars import decimal
 from rlvr_jax.verifiers.algebra.tree import (
@@ -23,7 +24,8 @@ from rlvr_jax.verifiers.algebra.tree import (
 )
 
 _WORDS = re.compile(r"\\[a-zA-Z]+|[\s{}\\$()*_^~.,;:!?'\"`-]")
-_SPACES = re.compile(r"\s|\\(?=[{}])")
+_SPACES = re.compile(r"(?<![0-9\s])\s+|\s+(?![0-9\s])|\\(?=[{}])")
+"""But those between two numbers, which are not one."""
 _GROUPED = re.compile(r"(?<![0-9.,])[1-9][0-9]{0,2}(?:,[0-9]{3})+(?![0-9]|,(?!\s))")
 _SPACED = re.compile(
     r"([-+]?[1-9][0-9]{0,2}(?: [0-9]{3})+(?:[.,][0-9]+)?)(?![0-9])( [0-9]+/[0-9]+)?"
@@ -102,6 +104,8 @@ def _based(text: str) -> Node | None:
         return None
     if digits.isalpha() and (len(digits) == 1 or base != 16):  # a variable
         return None
+    if base == 10:
+        return number_node(digits)
     return Node("base", (), (digits.upper(), base))
 
 

@@ -100,13 +100,13 @@ def _listed(node: Node) -> Ends | None:
     known = [part for part in parts if part is not None]
     if len(known) != len(parts) or len(known) > _MAX_PIECES:
         return None
-    conditions = all(each.op == "rel" for each in node.args)
-    excluded = any(each.op == "rel" and "!=" in each.value for each in node.args)
-    if not conditions or not (node.value == "and" or (node.value == "," and excluded)):
+    if node.value == "or" or any(each.op != "rel" for each in node.args):
         return _union(known)
     result = known[0]
     for part in known[1:]:
         result = _meet(result, part)
+    if node.value == "," and not result:  # x < -2, x > 2
+        return _union(known)
     return result
 
 
@@ -123,7 +123,7 @@ def _relation(node: Node) -> Ends | None:
     at = variables[0]
     if sides[at].op != "symbol":
         plain = _solved(sides, signs, at)
-        return plain and _relation(plain)
+        return plain and ends(plain)
     result: Ends = [(_LOWEST, _HIGHEST)]
     if at > 0:
         result = _meet(result, _half_line(_FLIPPED[signs[at - 1]], sides[at - 1]))
@@ -139,10 +139,7 @@ def _solved(sides: tuple[Node, ...], signs: tuple, at: int) -> Node | None:
     side = sides[at]
     if side.op == "call" and side.value == "abs" and len(sides) == 2:
         sign, bound = signs[0] if at == 0 else _FLIPPED[signs[0]], sides[1 - at]
-        if sign not in ("<", "<="):
-            return None
-        between = (tree.negative(bound), side.args[0], bound)
-        return Node("rel", between, (sign, sign))
+        return _distance(sign, side.args[0], bound)
     names = tree.symbols(side)
     line = _line(side, names.pop()) if len(names) == 1 else None
     if line is None:
@@ -152,6 +149,17 @@ def _solved(sides: tuple[Node, ...], signs: tuple, at: int) -> Node | None:
     moved = (*moved[:at], Node("symbol", (), name), *moved[at + 1 :])
     flipped = tuple(_FLIPPED[sign] for sign in signs) if slope < 0 else signs
     return Node("rel", moved, flipped)
+
+
+def _distance(sign: str, inner: Node, bound: Node) -> Node | None:
+    """|f| < a as -a < f < a, and |f| > a as f < -a or f > a."""
+    opposite = tree.negative(bound)
+    if sign in ("<", "<="):
+        return Node("rel", (opposite, inner, bound), (sign, sign))
+    if sign not in (">", ">="):
+        return None
+    below = Node("rel", (inner, opposite), (_FLIPPED[sign],))
+    return Node("list", (below, Node("rel", (inner, bound), (sign,))), "or")
 
 
 def _inverted(node: Node, slope: Fraction, offset: Fraction) -> Node:

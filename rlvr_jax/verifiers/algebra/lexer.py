@@ -27,7 +27,7 @@ _TOKEN = re.compile(
                  (?:[eE][+-]?[0-9]+(?![a-zA-Z]))?)
      |\\(?:begin|end)\s*\{(?P<environment>[a-zA-Z]+)\*?\}
      |\\(?P<wrapper>text|textbf|textit|textrm|textsf|texttt|textnormal|mbox|mathrm|mathbf
-        |mathit|mathsf|boldsymbol|operatorname\*?|bm|emph)\s*\{(?P<inner>(?:[^{}]|\{[^{}]{0,40}\})*)\}
+        |mathit|mathsf|boldsymbol|vec|operatorname\*?|bm|emph)\s*\{(?P<inner>(?:[^{}]|\{[^{}]{0,40}\})*)\}
      |\\(?P<command>[a-zA-Z]+)
      |\\(?P<escaped>[{}%|\\])
      |(?P<letters>[a-zA-Z]+)
@@ -38,7 +38,7 @@ _TOKEN = re.compile(
 _SIGN_NAMES = {"<=": "\\le", ">=": "\\ge", "!=": "\\ne", "==": "=", "**": "^"}
 FUNCTIONS = frozenset(
     "sin cos tan cot sec csc arcsin arccos arctan asin acos atan sinh cosh tanh coth "
-    "ln log lg exp sqrt cbrt floor ceil abs max min gcd lcm det".split()
+    "arcsinh asinh ln log lg exp sqrt cbrt floor ceil abs max min gcd lcm det".split()
 )
 _CONSTANTS = {
     "pi": "pi",
@@ -58,6 +58,7 @@ _AMOUNT = re.compile(r"(-?[0-9][0-9.,]*)\s+([a-zA-Z][a-zA-Z ]*)")
 _JOINERS = {"and": "and", "or": "or", "union": "\\cup", "to": ":"}
 _AFTER_PI = frozenset(["cm", "mm", "km", "ft", "sq", "cu"])
 """Units that are taken for one after pi; pi hr^2 is a volume."""
+_LETTER_STYLES = frozenset("mathbf mathrm boldsymbol mathit bm vec".split())
 _LONGEST_PRODUCT = 3
 """A longer run of letters is a word, not a product of variables."""
 
@@ -156,7 +157,7 @@ def _wrapped(
             token._replace(spaced=spaced or token.spaced)
             for token in tokens(word.replace(",", "{,}"))
         ]
-    if wrapper in ("mathbf", "mathrm", "boldsymbol", "mathit", "bm") and len(word) <= 2:
+    if wrapper in _LETTER_STYLES and len(word) <= 2:
         return [Token("letter", word, spaced)]
     return [Token("text", word, spaced)]
 

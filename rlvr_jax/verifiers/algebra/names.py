@@ -36,7 +36,8 @@ def as_element(node: Node) -> Element:
             chain = Node("rel", rest, node.value[1:])
             return Element(node.args[0], chained(chain))
         left, right = node.args[0], node.args[-1]
-        if len(node.args) == 2 and right.op == "symbol" and not tree.symbols(left):
+        equal = set(node.value) <= EQUALITIES and len(node.args) == 2
+        if equal and right.op == "symbol" and not tree.symbols(left):
             return Element(right, left)  # 5 = x
     return Element(None, node)
 

@@ -137,6 +137,7 @@ _QUALIFIER = re.compile(
 _MINUTES = re.compile(
     r"([0-9]+)\s*\^\s*\{?\s*\\circ\s*\}?\s*([0-9]+)\s*(?:'|\^\s*\{?\\prime\s*\}?)(?!')"
 )
+_PRIMES = re.compile(r"\^\s*\{?\s*((?:\\prime\s*)+)\}?")
 _CROSS = re.compile(r"(?<=[0-9])\s*[xX]\s*(?=10\s*(?:\^|\*\*))")
 _PLUS_MINUS = re.compile(r"^\s*\+\s*-(?=\s*[0-9a-z(\\])|\+\s*/\s*-")
 _CURRENCY = re.compile(r"\b(?:US|CA|AU|HK|NZ|A|C|S)\s*\\?\$(?=\s*[0-9])")
@@ -146,7 +147,7 @@ _OUTWARD = re.compile(
 )
 """Intervals in the French manner: ]a, b[ without its ends."""
 _EMPTY_BRACES = re.compile(r"(?<=[0-9,.])\{\}")
-_JOINER_BRACES = re.compile(r"(?<![a-zA-Z])\{\s*(or|and)\s*\}")
+_JOINER_BRACES = re.compile(r"(?<![a-zA-Z])(?<![a-zA-Z]\s)\{\s*(or|and)\s*\}")
 _BROKEN_ROW = re.compile(r"(?<!\\)\\(?=[0-9-])")
 _LEADING_RELATION = re.compile(
     r"^\s*(?:\\approx|\\sim|\\Rightarrow|\\therefore|[=-]>|=)(?![a-zA-Z])\s*"
@@ -267,6 +268,8 @@ def _latex_layout(text: str) -> str:
         text = _CHOOSE.sub(r"\\binom{\1}{\2}", text)
     if r"\dot" in text:
         text = _DOTTED.sub(r"\\overline{\1\2\3}", text)
+    if r"\prime" in text:
+        text = _PRIMES.sub(lambda match: "'" * match[1].count("prime"), text)
     if r"\text" in text:
         text = _QUALIFIER.sub("", text)
     if r"\circ" in text:

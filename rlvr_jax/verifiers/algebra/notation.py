@@ -56,11 +56,13 @@ FRACTIONS = frozenset(["\\frac", "\\dfrac", "\\tfrac", "\\cfrac"])
 BINOMIALS = frozenset(["\\binom", "\\dbinom", "\\tbinom"])
 BOXES = frozenset(["\\boxed", "\\fbox", "\\mathop", "\\underline", "\\displaylines"])
 ACCENTS = frozenset(
-    ["\\overline", "\\bar", "\\hat", "\\vec", "\\tilde", "\\overrightarrow", "\\mathbb",
-     "\\mathcal", "\\mathfrak", "\\widehat"]
+    ["\\overline", "\\bar", "\\hat", "\\dot", "\\ddot", "\\tilde", "\\overrightarrow",
+     "\\mathbb", "\\mathcal", "\\mathfrak", "\\widehat"]
 )  # fmt: skip
 INVERSE = {"sin": "asin", "cos": "acos", "tan": "atan", "sinh": "asinh"}
-ALIASES = {"arcsin": "asin", "arccos": "acos", "arctan": "atan"}
+ALIASES = {
+    "arcsin": "asin", "arccos": "acos", "arctan": "atan", "arcsinh": "asinh",
+}  # fmt: skip
 CLOSERS = {"(": ")]", "[": ")]", "\\{": ["\\}"]}
 MATRICES = frozenset(
     ["matrix", "pmatrix", "bmatrix", "Bmatrix", "vmatrix", "array", "smallmatrix"]

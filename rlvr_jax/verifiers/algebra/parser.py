@@ -15,6 +15,7 @@ from rlvr_jax.verifiers.algebra.lexer import STOP
 from rlvr_jax.verifiers.algebra.numbers import plain
 from rlvr_jax.verifiers.algebra.tree import Node, ParseError
 from rlvr_jax.verifiers.algebra.units import UNITS
+from rlvr_jax.verifiers.hedges import IN_WORDS
 
 
 def parse(text: str) -> Node:
@@ -102,6 +103,8 @@ class _Parser(Atoms):
             words.extend(self._unit_power())
         if not words and self.skip("\\pmod"):
             words = ["mod " + plain(self.tex_argument())]
+        if words and IN_WORDS.search(" ".join(words)):
+            raise ParseError("more than a unit after the value")
         return Node("unit", (node,), " ".join(words)) if words else node
 
     def _unit_power(self) -> list[str]:
