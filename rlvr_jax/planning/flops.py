@@ -73,15 +73,17 @@ def train_flops(work: Work) -> float:
     """One pass forward and backward over all rows of a step.
 
     A backward pass is two forward ones. Under remat="layer" layers are computed once
-    more, under "dots" only attention is, which is computed again anyhow where it goes
-    block by block, as are the head's chunks.
+    more, but for their last product, whose result nothing reads; under "dots" only
+    attention is. It is computed again anyhow where it goes block by block, and so are
+    the head's chunks.
     """
     arch, (per_micro, generations) = work.architecture, work.micro
     micros = work.rows // (per_micro * generations)
     linear, attention, head = forward_flops(
         arch, micros * per_micro, work.rows, work.slots, work.length
     )
-    again = int(work.remat == "layer")
+    last = 2.0 * arch.hidden_size * arch.intermediate_size / layer_flops(arch)
+    again = 1.0 - last if work.remat == "layer" else 0.0
     scores_again = int(work.remat != "none")
     blocks = int(work.length - 1 > QUERY_BLOCK)
     return (3 + again) * linear + (3 + scores_again + blocks) * attention + 4 * head

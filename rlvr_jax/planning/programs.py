@@ -9,6 +9,7 @@ import functools
 import os
 import re
 import time
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -18,14 +19,14 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from rlvr_jax.config import Config
 from rlvr_jax.mesh.mesh import make_mesh, row_spec
-from rlvr_jax.mesh.sharding import parameter_shardings
+from rlvr_jax.mesh.sharding import parameter_shardings, parameter_spec
 from rlvr_jax.models.architecture import Architecture
 from rlvr_jax.planning.collectives import Collectives, collectives_of
 from rlvr_jax.planning.work import Work, work_of
 from rlvr_jax.rollout.sampler import Sampling, sample
 from rlvr_jax.train.critic import new_critic
 from rlvr_jax.train.optimizer import make_critic_optimizer, make_optimizer
-from rlvr_jax.train.policy import abstract_decoder, moment_shardings
+from rlvr_jax.train.policy import abstract_decoder
 from rlvr_jax.train.state import CriticState, RewardHistory, StepPlan, TrainState
 from rlvr_jax.train.step import Extras, train_step
 from rlvr_jax.train.trainable import trainable_of
@@ -35,12 +36,23 @@ NAMES = ("prefill", "decode", "train")
 
 
 @dataclasses.dataclass(frozen=True)
+class StandIn:
+    """Shapes, types and shardings of the arrays of a tree, and how they make it up.
+
+    Apart from it, as our types hold arrays and nothing else.
+    """
+
+    leaves: list[Any]
+    tree: Any
+
+
+@dataclasses.dataclass(frozen=True)
 class AbstractRun:
     """Everything the programs of a run take, as shapes on a mesh."""
 
     work: Work
     plan: StepPlan
-    state: TrainState
+    state: StandIn
     weights: nnx.State
     """Of the sampler: the parameters in the type it computes with."""
     sampling: Sampling
@@ -112,14 +124,14 @@ def abstract_run(config: Config, architecture: Architecture, mesh: Mesh) -> Abst
         dtype=dtype,
         **critic,
     )
-    state = _state(shapes, plan, work)
     return AbstractRun(
         work=work,
         plan=plan,
-        state=state,
+        state=_state(shapes, plan, work),
         weights=jax.tree.map(
-            lambda leaf: _stand_in(leaf.shape, dtype, sharding=leaf.sharding),
-            state.parameters,
+            lambda leaf, at: jax.ShapeDtypeStruct(leaf.shape, dtype, sharding=at),
+            shapes,
+            parameter_shardings(shapes, mesh),
         ),
         sampling=Sampling.from_config(config.rollout, (0, 1)),
     )
@@ -150,7 +162,7 @@ def compiled(run: AbstractRun, name: str) -> Compiled:
     except Exception:  # libtpu cannot print some v5p and tpu7x programs
         text = None
     return Compiled(
-        peak, seconds, collectives=None if text is None else collectives_of(text)
+        float(peak), seconds, collectives=None if text is None else collectives_of(text)
     )
 
 
@@ -158,9 +170,7 @@ def lower(run: AbstractRun, name: str) -> jax.stages.Lowered:
     """Traces one of NAMES for the shapes of the run."""
     work, mesh = run.work, run.plan.mesh
     if name == "train":
-        learn = jax.jit(functools.partial(train_step, plan=run.plan), donate_argnums=0)
-        scores = _rows(work, mesh, (), jnp.float32)
-        return learn.lower(run.state, _rollouts(run), scores, scores, _extras(run))
+        return _lower_train(run)
     if name == "prefill":
         graphdef = run.plan.graphdef
 
@@ -174,114 +184,152 @@ def lower(run: AbstractRun, name: str) -> jax.stages.Lowered:
         run.plan.graphdef,
         run.weights,
         *_prompts(work, mesh, work.prompts),
-        _rows(work, mesh, (), keys.dtype),
+        _per_row(work, mesh, keys.dtype),
         sampling=run.sampling,
     )
 
 
-def _stand_in(shape: tuple[int, ...], dtype: Any, *, sharding: Any) -> Any:
-    """In place of an array, for tracing."""
-    return jax.ShapeDtypeStruct(shape, dtype, sharding=sharding)
+def _lower_train(run: AbstractRun) -> jax.stages.Lowered:
+    given = (run.state, _rollouts(run), _extras(run))
+    trees = [part.tree for part in given]
+
+    def learn(state, rollouts, extras, rewards, correct):
+        parts = (state, rollouts, extras)
+        trio = [jax.tree.unflatten(t, p) for t, p in zip(trees, parts, strict=True)]
+        state, rollouts, extras = trio
+        return train_step(state, rollouts, rewards, correct, extras, plan=run.plan)
+
+    scores = _per_row(run.work, run.plan.mesh, jnp.float32)
+    return jax.jit(learn, donate_argnums=0).lower(
+        *(part.leaves for part in given), scores, scores
+    )
 
 
-def _state(shapes: nnx.State, plan: StepPlan, work: Work) -> TrainState:
+def _state(shapes: nnx.State, plan: StepPlan, work: Work) -> StandIn:
     """As `train/policy.py: new_state`, without arrays."""
-    mesh = plan.mesh
-    everywhere = NamedSharding(mesh, PartitionSpec())
-    parameters = _placed(shapes, parameter_shardings(shapes, mesh))
-    critic = history = coefficient = None
-    if plan.critic_optimizer is not None:
-        width = work.architecture.hidden_size
-        values = jax.eval_shape(lambda p: new_critic(p, width), parameters)
-        values = _placed(values, parameter_shardings(values, mesh))
-        critic = CriticState(values, _moments(values, plan.critic_optimizer, mesh))
-    if plan.objective.advantage == "running_mean":
-        shape = (work.prompts, plan.objective.baseline_window)
-        history = RewardHistory(
-            _stand_in(shape, jnp.float32, sharding=everywhere),
-            _stand_in(shape, jnp.bool_, sharding=everywhere),
+    objective, width = plan.objective, work.architecture.hidden_size
+
+    def new(parameters):
+        critic = history = coefficient = None
+        if plan.critic_optimizer is not None:
+            values = new_critic(parameters, width)
+            critic = CriticState(values, plan.critic_optimizer.init(values))
+        if objective.advantage == "running_mean":
+            past = jnp.zeros((work.prompts, objective.baseline_window))
+            history = RewardHistory(past, past > 0)
+        if objective.entropy_target > 0:
+            coefficient = (jnp.float32(0), jnp.float32(0))
+        return TrainState(
+            parameters=parameters,
+            optimizer=plan.optimizer.init(trainable_of(parameters)),
+            reference=parameters if objective.beta > 0 else None,
+            step=jnp.int32(0),
+            critic=critic,
+            history=history,
+            entropy_coefficient=coefficient,
         )
-    scalar = functools.partial(_stand_in, (), sharding=everywhere)
-    if plan.objective.entropy_target > 0:
-        coefficient = (scalar(jnp.float32), scalar(jnp.float32))
-    return TrainState(
-        parameters=parameters,
-        optimizer=_moments(trainable_of(parameters), plan.optimizer, mesh),
-        reference=parameters if plan.objective.beta > 0 else None,
-        step=scalar(jnp.int32),
-        critic=critic,
-        history=history,
-        entropy_coefficient=coefficient,
-    )
+
+    def spec(path, leaf):
+        # Moments have the names of their parameters.
+        names = [key.key for key in path if isinstance(key, jax.tree_util.DictKey)]
+        if not names:
+            return PartitionSpec()
+        return parameter_spec(names[-1], leaf.shape, plan.mesh)
+
+    return _stand_in(new, plan.mesh, spec, shapes)
 
 
-def _moments(parameters, optimizer, mesh: Mesh):
-    shapes = jax.eval_shape(optimizer.init, parameters)
-    return _placed(shapes, moment_shardings(parameters, optimizer, mesh))
+def _stand_in(build: Callable, mesh: Mesh, spec: Callable, *shapes: Any) -> StandIn:
+    """What `build` makes of `shapes`, split by `spec(path, leaf)`; nothing is run."""
+    paths, trees = [], []
+
+    def flat(*arrays):
+        made = build(*arrays)
+        found, tree = jax.tree_util.tree_flatten_with_path(made)
+        paths.extend(path for path, _ in found)
+        trees.append(tree)
+        return [leaf for _, leaf in found]
+
+    leaves = [
+        jax.ShapeDtypeStruct(
+            leaf.shape, leaf.dtype, sharding=NamedSharding(mesh, spec(path, leaf))
+        )
+        for path, leaf in zip(paths, jax.eval_shape(flat, *shapes), strict=True)
+    ]
+    return StandIn(leaves, trees[0])
 
 
-def _placed(shapes: Any, shardings: Any) -> Any:
-    return jax.tree.map(
-        lambda leaf, at: _stand_in(leaf.shape, leaf.dtype, sharding=at),
-        shapes,
-        shardings,
-    )
+def _row_specs(work: Work, mesh: Mesh, prompts: int):
+    """How [P, ...] and [P, G, ...] are split, as the sampler leaves them."""
+    rows = row_spec(mesh, (prompts, work.generations))
+    return (rows if len(rows) == 1 else PartitionSpec()), rows
 
 
-def _rows(work: Work, mesh: Mesh, rest: tuple[int, ...], dtype):
-    """[P, G, *rest], split as the sampler leaves it."""
-    spec = row_spec(mesh, (work.prompts, work.generations))
-    shape = (work.prompts, work.generations, *rest)
-    return _stand_in(shape, dtype, sharding=NamedSharding(mesh, spec))
-
-
-def _prompts(work: Work, mesh: Mesh, count: int):
+def _prompts(work: Work, mesh: Mesh, count: int) -> tuple[Any, Any]:
     """Tokens [count, S] and lengths [count]."""
-    spec = row_spec(mesh, (count, work.generations))
-    spec = spec if len(spec) == 1 else PartitionSpec()
+    by_prompt, _ = _row_specs(work, mesh, count)
     place = functools.partial(
-        _stand_in, dtype=jnp.int32, sharding=NamedSharding(mesh, spec)
+        jax.ShapeDtypeStruct, dtype=jnp.int32, sharding=NamedSharding(mesh, by_prompt)
     )
     return place((count, work.slots)), place((count,))
 
 
-def _rollouts(run: AbstractRun) -> Rollouts:
+def _per_row(work: Work, mesh: Mesh, dtype) -> Any:
+    """[P, G]."""
+    _, rows = _row_specs(work, mesh, work.prompts)
+    shape = (work.prompts, work.generations)
+    return jax.ShapeDtypeStruct(shape, dtype, sharding=NamedSharding(mesh, rows))
+
+
+def _rollouts(run: AbstractRun) -> StandIn:
     work, mesh = run.work, run.plan.mesh
-    tokens, lengths = _prompts(work, mesh, work.prompts)
+    by_prompt, by_row = _row_specs(work, mesh, work.prompts)
+    rows = (work.prompts, work.generations)
     words = -(-work.architecture.vocab_size // 32)
-    return Rollouts(
-        prompt_tokens=tokens,
-        prompt_lengths=lengths,
-        completion_tokens=_rows(work, mesh, (work.length,), jnp.int32),
-        completion_lengths=_rows(work, mesh, (), jnp.int32),
-        ended=_rows(work, mesh, (), jnp.bool_),
-        rollout_logprobs=_rows(work, mesh, (work.length,), jnp.float32),
-        group_id=_rows(work, mesh, (), jnp.int32),
-        kept_tokens=_rows(work, mesh, (work.length, words), jnp.uint32)
-        if run.sampling.truncates
-        else None,
-    )
+
+    def new():
+        tokens = jnp.zeros((*rows, work.length), jnp.int32)
+        per_row = jnp.zeros(rows, jnp.int32)
+        return Rollouts(
+            prompt_tokens=jnp.zeros((work.prompts, work.slots), jnp.int32),
+            prompt_lengths=jnp.zeros(work.prompts, jnp.int32),
+            completion_tokens=tokens,
+            completion_lengths=per_row,
+            ended=per_row > 0,
+            rollout_logprobs=tokens.astype(jnp.float32),
+            group_id=per_row,
+            kept_tokens=jnp.zeros((*tokens.shape, words), jnp.uint32)
+            if run.sampling.truncates
+            else None,
+        )
+
+    def spec(path, _):
+        return by_prompt if path[0].name.startswith("prompt_") else by_row
+
+    return _stand_in(new, mesh, spec)
 
 
-def _extras(run: AbstractRun) -> Extras | None:
-    """What `train/extras.py` adds, for the advantages that read it."""
+def _extras(run: AbstractRun) -> StandIn:
+    """What `train/extras.py` adds, for the objectives and rules that read it."""
     work, mesh, advantage = run.work, run.plan.mesh, run.plan.objective.advantage
-    per_prompt = _prompts(work, mesh, work.prompts)[1]
-    everywhere = NamedSharding(mesh, PartitionSpec())
+    by_prompt, by_row = _row_specs(work, mesh, work.prompts)
+    rows, parts = (work.prompts, work.generations), 2
+    found = {}
     if advantage == "gdpo":
-        return Extras(
-            reward_parts=_rows(work, mesh, (2,), jnp.float32),
-            part_weights=_stand_in((2,), jnp.float32, sharding=everywhere),
-        )
+        found = {
+            "reward_parts": ((*rows, parts), jnp.float32, by_row),
+            "part_weights": ((parts,), jnp.float32, PartitionSpec()),
+        }
     if advantage == "remax":
-        return Extras(
-            greedy_rewards=_stand_in(
-                per_prompt.shape, jnp.float32, sharding=per_prompt.sharding
-            )
-        )
+        found = {"greedy_rewards": (rows[:1], jnp.float32, by_prompt)}
     if advantage == "running_mean":
-        return Extras(problem_ids=per_prompt)
-    return None
+        found = {"problem_ids": (rows[:1], jnp.int32, by_prompt)}
+
+    def new():
+        arrays = {n: jnp.zeros(shape, dtype) for n, (shape, dtype, _) in found.items()}
+        return Extras(**arrays) if arrays else None
+
+    return _stand_in(new, mesh, lambda path, _: found[path[0].name][2])
 
 
 def _asked_for(message: str) -> float | None:
