@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import special
 
-from rlvr_jax.analysis import catalog, charts, evaluations, page, plots
+from rlvr_jax.analysis import catalog, charts, evaluations, page, plots, svg
 from rlvr_jax.analysis.runs import Run, Series, load_run
 
 Interval = tuple[float, float | None, float | None]
@@ -250,22 +250,28 @@ def _cells(results: SweepResults) -> tuple[list[str], list[list[str]]]:
     """Headings and lines of the table, as text."""
     watched = list(dict.fromkeys(n for row in results.rows for n in row.watched))
     papers = any(row.paper is not None for row in results.rows) or results.reference
-    headings = ["row", f"{results.metric}", "95 %", "change", "from start"]
-    headings += [name.replace("/", " ").replace("_", " ") for name in watched]
-    headings += ["seeds", *(["paper"] if papers else [])]
+    headings = ["row", results.metric, "95 %", *(["paper"] if papers else [])]
+    headings += ["seeds", "change", "from start", *map(_heading, watched)]
     lines = []
     for row in table_rows(results):
         ends = _ends(row["low"], row["high"])
         line = [row["name"], _number(row["mean"]), ends]
+        if papers:
+            line.append("" if row["paper"] is None else f"{row['paper']:g}")
+        line.append(str(row["seeds"]) if row["seeds"] else "")
         line += [_signed(row["change"]), _signed(row["gain"])]
         for name in watched:
             value = row["watched"].get(name)
             line.append("" if value is None else _shown(name, value[0]))
-        line.append(str(row["seeds"]) if row["seeds"] else "")
-        if papers:
-            line.append("" if row["paper"] is None else f"{row['paper']:g}")
         lines.append(line)
     return headings, lines
+
+
+def _heading(name: str) -> str:
+    """For "completion/truncated_share": "completion truncated"."""
+    for ending in ("_share", "_mean", "/mean"):
+        name = name.removesuffix(ending)
+    return name.replace("/", " ").replace("_", " ")
 
 
 def _shown(name: str, value: float) -> str:
@@ -302,7 +308,12 @@ def _points(results: SweepResults) -> str:
             points.append((row.name, pair))
     if not points:
         return ""
-    return f'<div class="card chart">{plots.intervals_svg(points)}</div>'
+    keys = page.legend(
+        (svg.variable(color), label, "", 1)
+        for color, label in ((svg.MUTED, "before"), (svg.SERIES_COLORS[0], "after"))
+    )
+    card = f'<div class="card chart">{keys}{plots.intervals_svg(points)}</div>'
+    return f'<div class="charts">{card}</div>'
 
 
 def _whole(value: Interval) -> tuple[float, float, float]:
