@@ -162,11 +162,11 @@ def sign_banded_loss(
       the loss per token, [B, T].
 
     Example:
-      >>> logprobs, ratio = jnp.array([[-1.0, -1.0]]), jnp.array([[1.8, 1.8]])
+      >>> logprobs, ratio = jnp.array([[-1.0, -1.0]]), jnp.array([[1.8, 0.9]])
       >>> advantages = jnp.array([[1.0, -1.0]])
       >>> bands = {"band_positive": (0.5, 2.0), "band_negative": (0.8, 1.25)}
       >>> print(sign_banded_loss(logprobs, jnp.log(ratio), advantages, **bands))
-      [[1.8 0. ]]
+      [[ 1.8 -0.9]]
     """
     ratio = bounded_ratio(log_ratio, log_ratio_clamp)
     up = per_token(advantages) > 0
