@@ -246,6 +246,44 @@ def test_the_rows_of_the_32b_recipe_are_valid(tmp_path):
     assert "--config.objective.overlong_buffer_tokens=4096" in plan.cells[-1].flags
 
 
+def test_arms_of_the_spurious_reward_study():
+    """SPU-01 to SPU-05: what each arm pays, and the published gain beside it.
+
+    Gains on MATH-500 with Qwen2.5-Math-7B, https://arxiv.org/abs/2506.10947: random
+    rewards recover 21.4 / 29.1, about three quarters, of what the truth brings.
+    """
+    file = module("configs/sweeps/spurious_rewards.py")
+    base = file.get_config()
+    assert base.noise.pays == "verdict"
+    arms = {row.role: row for row in file.get_sweep(base).rows}
+    published = {
+        "truth": (None, 29.1),
+        "majority": ("majority", 27.1),
+        "incorrect": ("incorrect", 24.1),
+        "random": ("random", 21.4),
+        "format": ("format", 13.8),
+    }
+    for role, (pays, gain) in published.items():
+        assert arms[role].settings.get("noise.pays") == pays
+        assert arms[role].paper == gain
+    ratio = arms["random"].paper / arms["truth"].paper
+    assert ratio == pytest.approx(0.735, abs=5e-4)
+    # Each control differs from the random (or incorrect) arm by what it removes.
+    removed = {
+        role: dict(arms[role].settings.items() - arms[other].settings.items())
+        for role, other in (
+            ("clip_off", "random"),
+            ("fresh", "random"),
+            ("other_family", "random"),
+        )
+    }
+    assert removed["clip_off"]["objective.surrogate"] == "ratio"
+    assert set(removed["fresh"]) == {"data.evaluation"}
+    assert all(name.startswith("model.") for name in removed["other_family"])
+    checked = arms["incorrect"].settings.items() - arms["reverified"].settings.items()
+    assert dict(checked) == {"noise.mislabelled_rate": 0.1}
+
+
 def test_one_axis_at_a_time():
     """REC-26: a grid whose rows each change exactly one setting of the base.
 
