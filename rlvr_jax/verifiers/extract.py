@@ -29,7 +29,7 @@ _EMPHASIS = re.compile(r"(?<![\w)*])\*\*(?=\S)([^*\n]+?)(?<=\S)\*\*(?![\w(*])")
 _HASHES = re.compile(r"####[ \t]*(.*)")
 _BARE_BOX = re.compile(r"\\boxed\s*(-?[0-9]+(?:\.[0-9]+)?|[A-Z])(?![a-zA-Z0-9.])")
 _TURN = re.compile(
-    r"<\|(?:im_start|im_end|endoftext|eot_id|end|user|assistant)[^>]*\|?>|</s>|<eos>"
+    r"<\|(?:im_start|im_end|endoftext|eot_id|end(?=\|)|end_of_(?=t(?:ext|urn))|user|assistant)[^>]*\|?>|</s>|<eos>"
 )
 _CALCULATOR = re.compile(r"<<[^<>]*>>")
 _GAP = re.compile(

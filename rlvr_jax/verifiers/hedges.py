@@ -22,7 +22,8 @@ _BOUND = re.compile(
 _DENIED = re.compile(
     r"(?:\bnot|n['\u2019]t|\bcannot|\bnever|\bneither|\bnor|\b(?:anything|all|none) but"
     r"|\bother than|\binstead of|\brather than)"
-    r"(?:\s+(?:be|to|equal|equals|exactly|just))*\s+[$\\(]*$",
+    r"(?:\s+(?:be|to|equal|equals|exactly|just))*\s+[$\\(]*$"
+    r"|[<>\u2264\u2265]=?\s*$",
     re.IGNORECASE,
 )
 AFTER_BOX = re.compile(

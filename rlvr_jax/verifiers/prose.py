@@ -9,7 +9,7 @@ What the reference is (`kind`: value, letter or words) says what to look for.
 import re
 from itertools import pairwise
 
-from rlvr_jax.verifiers import choices, hedges
+from rlvr_jax.verifiers import choices, hedges, markers
 from rlvr_jax.verifiers.algebra import phrases
 from rlvr_jax.verifiers.algebra.lexer import FUNCTIONS
 from rlvr_jax.verifiers.algebra.units import UNITS
@@ -19,36 +19,6 @@ _SEARCHED = 4000
 a text made of opening brackets can take."""
 _LONGEST_PLAIN = 400
 
-_IS = (
-    r"(?:\s|\*|_)*(?:(?:(?:is|are|was|equals|(?:should|would|must|will|has to) be)\b"
-    r"|[:=\uff1a]|\n)(?:\s|\*|_)*)+"
-)
-_ENGLISH = (
-    r"(?<![a-zA-Z])answers?(?![a-zA-Z])(?:\s+(?:to|for|of)\b[^.:\n]{0,60}?)?" + _IS
-)
-_OTHER_LANGUAGES = (
-    r"(?:\u7b54\u6848|\u7b54)(?:\u5e94\u8be5)?\s*[\u662f\u4e3a\u70ba]?\s*[:\uff1a]?",
-    r"\u7b54\u3048\u306f",
-    r"(?:\uc815\ub2f5|\ub2f5)(?:\uc740|:)",
-    r"\u0909\u0924\u094d\u0924\u0930\s*(?:\u0939\u0948)?\s*[:\uff1a]?",
-    r"\u0627\u0644(?:\u0625\u062c\u0627\u0628\u0629|\u062c\u0648\u0627\u0628)"
-    r"[^0-9:]{0,20}[:\s]",
-    r"r\u00e9ponse(?:\s+\w+)?\s*(?:est|:)",
-    r"respuesta(?:\s+\w+)?\s*(?:es|:)",
-    r"resposta(?:\s+\w+)?\s*(?:\u00e9|:)",
-    r"risposta(?:\s+\w+)?\s*(?:\u00e8|:)",
-    r"antwort\s*(?:ist|lautet|:)",
-    r"antwoord\s*(?:is|:)",
-    r"\u043e\u0442\u0432\u0435\u0442\s*(?:[:\u2014-]|\u0440\u0430\u0432\u0435\u043d)?",
-    r"odpowied\u017a\s*(?:to|:)",
-    r"cevap\s*:?",
-    r"\u03b1\u03c0\u03ac\u03bd\u03c4\u03b7\u03c3\u03b7\s*(?:\u03b5\u03af\u03bd\u03b1\u03b9|:)",
-    r"(?:\u0111\u00e1p \u00e1n|c\u00e2u tr\u1ea3 l\u1eddi)\s*(?:l\u00e0|:)",
-)
-_MARKER = re.compile("|".join([_ENGLISH, *_OTHER_LANGUAGES]), re.IGNORECASE)
-_CHOICE = re.compile(
-    _MARKER.pattern + r"|\b(?:choice|option)\b(?:\s+\w+){0,2}\s+is\b", re.IGNORECASE
-)
 _SENTENCE_END = re.compile(
     r"(?<=[.!?])(?:\*\*|\$)?\s+|(?<=[\u3002\uff01\uff1f\u0964])|\n+"
 )
@@ -92,9 +62,15 @@ _NUMBER = re.compile(
     r"|(?:[0-9]{1,3}(?:,[0-9]{3})+|[1-9][0-9]{0,2}(?: [0-9]{3})+(?![0-9])|[0-9]+)"
     r"(?:[.,][0-9]+)?(?:\s?/\s?[0-9]+)?"
     r"(?:\s*(?:\\times|\*|x|\u00d7)\s*10\^\{?-?[0-9]+\}?)?)"
-    r"(?:\s?\u03c0|\s?\u221a(?:[0-9]+|\([0-9]+\)))*"
+    r"(?:\\pi(?![a-zA-Z])|\\sqrt(?:\{[^{}]{1,30}\}|[0-9])|\s?\u03c0|\s?\u221a(?:[0-9]+|\([0-9]+\)))*"
 )
 _UNFINISHED = re.compile(r"[-+*/=<>]\s*$")
+_BARE = re.compile(
+    r"(?:^|(?<=\s))((?=[^\s]{0,60}[a-zA-Z])(?=[^\s]{0,60}[0-9])"
+    r"[-(]?[0-9a-zA-Z][0-9a-zA-Z()^*/]{0,20}[-+*/^][-+0-9a-zA-Z^*/()]{0,40}"
+    r"|[a-zA-Z]\s*(?:[<>]=?|\u2264|\u2265)\s*-?[0-9]+(?:[./][0-9]+)?)\s*\.?\s*$"
+)
+"""17x+3 or x < 17 at the end of a sentence, without dollar signs."""
 _CALCULATED = re.compile(r"[0-9)%]\s*=\s*$")
 _NEW_CLAUSE = re.compile(
     r"[=;:,]|\b(?:so|then|thus|hence|therefore|which|that|leaving|and|but|or|not|is|are)\b"
@@ -112,7 +88,7 @@ def statements(text: str, kind: str) -> list[str]:
     """The values of all sentences that name the answer; "" for one that is hedged."""
     found = []
     text = text[-_SEARCHED:]
-    marker = _CHOICE if kind == "letter" else _MARKER
+    marker = markers.CHOICE if kind == "letter" else markers.ANSWER
     for match in marker.finditer(text):
         after = text[match.end() :]
         sentence = _first_sentence(after)
@@ -245,6 +221,9 @@ def _value_in(sentence: str, kind: str) -> str:
         return choices.only(sentence)
     if kind == "words":
         return ""
+    if bare := _BARE.search(sentence):
+        if not re.search(r"[a-zA-Z]{2}", bare[1]):
+            return bare[1]
     formulas = [
         match
         for match in _FORMULA.finditer(sentence)

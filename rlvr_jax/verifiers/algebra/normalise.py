@@ -26,6 +26,8 @@ _SIGNS = {
     "\u221a": r"\usqrt ",
     "\u221b": r"\ucbrt ",
     "\u2026": r"\ldots ",
+    "\u2234": r"\therefore ",
+    **dict.fromkeys("\u2192\u21d2", r"\Rightarrow "),
     "\u222a": r" \cup ",
     "\u2229": r" \cap ",
     "\u2205": r"\emptyset ",
@@ -82,6 +84,7 @@ _SPACE = re.compile(
     r"|\\hspace\*?\s*\{[^{}]*\}|\\phantom\s*\{[^{}]*\}|[\n\t\r]"
 )
 _MATH_MARKS = re.compile(r"(?<!\\)\\[()\[\]]|(?<!\\)\$|(?<!\\)\\!")
+_CONTINUED = re.compile(r"\\\\\s*&\s*=")
 _ALIGNMENT = re.compile(
     r"\\(?:begin|end)\s*\{(?:align|aligned|equation|gather|gathered|split|math|cases)\*?\}"
 )
@@ -150,7 +153,7 @@ _EMPTY_BRACES = re.compile(r"(?<=[0-9,.])\{\}")
 _JOINER_BRACES = re.compile(r"(?<![a-zA-Z])(?<![a-zA-Z]\s)\{\s*(or|and)\s*\}")
 _BROKEN_ROW = re.compile(r"(?<!\\)\\(?=[0-9-])")
 _LEADING_RELATION = re.compile(
-    r"^\s*(?:\\approx|\\sim|\\Rightarrow|\\therefore|[=-]>|=)(?![a-zA-Z])\s*"
+    r"^\s*(?:~|\\approx|\\sim|\\Rightarrow|\\therefore|[=-]>|=)(?![a-zA-Z])\s*"
 )
 
 
@@ -239,6 +242,7 @@ def _aligned(text: str) -> str:
     plain = _ALIGNMENT.sub(" ", text)
     if plain == text or r"\begin" in plain:
         return plain
+    plain = _CONTINUED.sub("=", plain)
     return plain.replace("&", " ").replace(r"\\", ", ")
 
 
