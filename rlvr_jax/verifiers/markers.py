@@ -1,4 +1,4 @@
-"""Words that announce an answer, in some twenty languages: "the answer is", "Antwort:"."""
+"""Words that announce an answer in some twenty languages, as "the answer is"."""
 
 import re
 
