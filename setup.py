@@ -33,6 +33,7 @@ setuptools.setup(
         "orbax-checkpoint>=0.11.30",
         "rich>=13.7",
         "safetensors>=0.5",
+        "scipy>=1.13",
         "tensorboardX>=2.6.2",
         "tokenizers>=0.21",
     ],
