@@ -49,6 +49,7 @@ setuptools.setup(
             "torch==2.13.0",
             "transformers>=5.0",
         ],
+        "gym": ["reasoning-gym>=0.1.20"],
         "tpu": ["jax[tpu]>=0.10.0,<0.11"],
         "cuda": ["jax[cuda13]>=0.10.0,<0.11"],
     },
