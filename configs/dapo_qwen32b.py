@@ -25,12 +25,12 @@ prompts, whatever the 30 of AIME need: it is rare here.
 Its plan on v5p:4x4x4, mesh (1, 16, 4), by the estimate (`--nocompile`):
 
     memory of 95 GiB      train 28.1, prefill 8.8, decode 87.7
-    FLOPs of a step      9.95e+19, useful 6.72e+19
-    time of a step       15,837 s: sampling 8,711, learning 7,125
-    cost of a step       281.5 chip-hours, $1,182.46
+    FLOPs of a step      9.64e+19, useful 6.72e+19
+    time of a step       15,576 s: sampling 8,711, learning 6,865
+    cost of a step       276.9 chip-hours, $1,163.03
 
 All completions at their limit, 40 % of peak FLOPs, 70 % of bandwidths: 600 steps would
-take 110.0 days. Never run here.
+take 108.2 days. Never run here.
 
 To vary: the rows of configs/sweeps/dapo_ablation.py, --config.mesh.shape.
 """

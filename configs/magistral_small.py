@@ -25,12 +25,12 @@ where theirs runs asynchronously; mathematics only.
 Its plan on v5p:4x4x4, mesh (1, 16, 4), by the estimate (`--nocompile`):
 
     memory of 95 GiB      train 25.2, prefill 6.7, decode 80.7
-    FLOPs of a step      2.26e+19, useful 1.44e+19
-    time of a step       4,502 s: sampling 2,943, learning 1,560
-    cost of a step       80.0 chip-hours, $336.18
+    FLOPs of a step      2.17e+19, useful 1.44e+19
+    time of a step       4,430 s: sampling 2,943, learning 1,488
+    cost of a step       78.8 chip-hours, $330.80
 
 All completions at their limit, 40 % of peak FLOPs, 70 % of bandwidths: 300 steps would
-take 15.6 days. Never run here.
+take 15.4 days. Never run here.
 
 To vary: --config.curriculum.stages, --config.objective.epsilon_high.
 """

@@ -98,7 +98,10 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--output", help="folder; by default runs/sweeps/FILE")
     parser.add_argument(
-        "--processes", type=int, default=0, help="at a time; by default cores / 2"
+        "--processes",
+        type=int,
+        default=0,
+        help="at a time; by default cores / 2; 1 if cells share an accelerator",
     )
     parser.add_argument(
         "--dry-run", action="store_true", help="print the commands of all cells"

@@ -6,6 +6,7 @@ import pathlib
 import pytest
 
 from rlvr_jax.config import Config
+from rlvr_jax.data.stages import parse_stages
 from rlvr_jax.planning.chips import parse_topology
 from rlvr_jax.planning.pod_plan import has_libtpu, plan_pod
 from rlvr_jax.planning.programs import NAMES, abstract_run, lower, topology_mesh
@@ -55,6 +56,28 @@ def test_recipes_for_pods_are_planned(path):
     assert f"--config {path} --topology {PODS[path]}" in opening
     assert f"{plan.time.total_s:,.0f} s" in opening
     assert plan_pod(config, topology, layers=2, compile_programs=False).fits
+
+
+def test_the_schedule_of_r1_zero():
+    """REC-02: 512 samples per update, 10,400 updates of 32 questions, 26 refreshes of
+    the reference, 32,768 tokens and from update 8,192 on 65,536."""
+    config = recipe("configs/r1_zero_qwen32b.py")
+    batch, updates = config.batch, config.batch.minibatches_per_step
+    questions = batch.prompts_per_step // updates
+    assert questions == 32
+    assert questions * config.rollout.num_generations == 512
+    assert config.steps * updates == 10_400
+    assert config.objective.reference_update == "copy"
+    assert config.objective.reference_every_steps * updates == 400
+    assert config.steps // config.objective.reference_every_steps == 26
+    first, last = parse_stages(
+        config.curriculum.stages, config.rollout.max_completion_tokens
+    )
+    assert first.max_completion_tokens == 32_768
+    assert last.max_completion_tokens is None  # the rollout's own
+    assert config.rollout.max_completion_tokens == 65_536
+    assert last.start * updates == 8192
+    assert (config.optimizer.learning_rate, config.objective.beta) == (3e-6, 1e-3)
 
 
 @pytest.mark.skipif(not has_libtpu(), reason="needs libtpu")

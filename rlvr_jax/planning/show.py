@@ -1,7 +1,7 @@
 """A pod plan as sections of labels and values."""
 
 from rlvr_jax.planning.pod_plan import GIB, PodPlan, advice
-from rlvr_jax.planning.timing import ASSUMPTION, dollars_per_step
+from rlvr_jax.planning.timing import ASSUMPTION, chip_hours, dollars_per_step
 from rlvr_jax.train.plan import Sections
 
 _PHASES = ("prefill", "decode", "update")
@@ -119,7 +119,7 @@ def _time(plan: PodPlan, price: float | None) -> dict[str, str]:
     }
     found["step"] = f"{total:,.0f} s, {plan.work.tokens / total:,.0f} tokens/s"
     cost = dollars_per_step(total, plan.topology, price)
-    hours = total / 3600 * plan.topology.chips
+    hours = chip_hours(total, plan.topology.chips)
     found["cost of a step"] = f"{hours:,.1f} chip-hours" + (
         "" if cost is None else f", ${cost:,.2f}"
     )

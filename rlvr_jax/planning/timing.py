@@ -93,6 +93,16 @@ def step_time(
     return StepTime(seconds["prefill"], seconds["decode"], seconds["update"], bound)
 
 
+def chip_hours(seconds: float, chips: int) -> float:
+    """What is paid for: hours of each chip, added up.
+
+    Example:
+      >>> chip_hours(27 * 3600.0, 8)
+      216.0
+    """
+    return seconds / 3600 * chips
+
+
 def dollars_per_step(seconds: float, topology: Topology, price: float | None):
     """Chip-hours times their price; None without a price.
 
@@ -102,4 +112,4 @@ def dollars_per_step(seconds: float, topology: Topology, price: float | None):
       price: dollars per chip-hour, in place of the list price.
     """
     price = topology.chip.dollars_per_hour if price is None else price
-    return None if price is None else seconds / 3600 * topology.chips * price
+    return None if price is None else chip_hours(seconds, topology.chips) * price

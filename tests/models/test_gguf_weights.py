@@ -103,9 +103,15 @@ def write_gguf(path, family: str, *, change=lambda writer: None) -> None:
     writer.close()
 
 
-@pytest.mark.parametrize(
-    "family", [name for name in small_models.CONFIGS if name != "llama3_scaled"]
-)
+IN_GGUF = [
+    name
+    for name in small_models.CONFIGS
+    if name != "llama3_scaled" and not name.startswith("qwen3_moe")
+]
+"""Experts are refused in GGUF files, see the errors below."""
+
+
+@pytest.mark.parametrize("family", IN_GGUF)
 def test_equals_the_hugging_face_directory(family, tmp_path):
     write_gguf(tmp_path / "m.gguf", family)
     small_models.model(family).save_pretrained(tmp_path / "hf")

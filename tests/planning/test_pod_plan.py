@@ -20,7 +20,7 @@ from rlvr_jax.planning.pod_plan import (
 from rlvr_jax.planning.programs import abstract_run, compiled
 from rlvr_jax.planning.search import search
 from rlvr_jax.planning.show import pod_sections, sharding_lines
-from rlvr_jax.planning.timing import dollars_per_step
+from rlvr_jax.planning.timing import chip_hours, dollars_per_step
 from rlvr_jax.validate import ConfigError
 from tests.planning import small
 
@@ -108,6 +108,14 @@ def test_time_and_cost_by_hand():
     flops = found.flops.train + found.flops.forward
     assert found.time.bound["update"] == "compute"
     assert found.time.update_s == pytest.approx(flops / (0.4 * 64 * 459e12))
+
+
+def test_costs_of_published_runs():
+    """REC-36: 27 h on 8 A100 are 216 A100-hours; 17,920 GPU-hours are 9.96 times 1,800;
+    $534,700 for 512 H800 over three weeks are $2.07 an hour."""
+    assert chip_hours(27 * 3600.0, 8) == 216
+    assert round(chip_hours(3600.0, 17_920) / chip_hours(3600.0, 1800), 2) == 9.96
+    assert round(534_700 / chip_hours(21 * 24 * 3600.0, 512), 2) == 2.07
 
 
 def test_shapes_and_positions_are_checked():

@@ -62,8 +62,8 @@ def run(policy, control, *, length=20, end_ids=(-1,), seed=0):
 
 
 def test_the_engine_writes_the_budget_sentence(policy):
-    """TT-17, TT-18: every thought is closed after 5 tokens, at that token; what was written
-    is not the policy's."""
+    """TT-17, TT-18: every thought is closed after 5 tokens, at that token; what was
+    written is not the policy's."""
     control = Control(close=CLOSE, budget=5, budget_text=(33,), prefix=(40,))
     found = run(policy, control)
     free = run(policy, Control(prefix=(40,)))

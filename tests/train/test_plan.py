@@ -59,6 +59,7 @@ def test_the_disclosure_of_a_grpo_run():
     found = sections(config)
     assert found["objective"] == {
         "from": "preset grpo",
+        "prompts": "all, each once per epoch",
         "reward shaping": "none",
         "advantage": "reward - group mean, divided by the std of the group "
         "(ddof 0, + 1e-06)",
