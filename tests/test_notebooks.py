@@ -10,6 +10,9 @@ import matplotlib
 import matplotlib.pyplot as plt
 import pytest
 
+from tests.analysis import test_sweeps
+
+folder = test_sweeps.folder  # a fixture
 ROOT = pathlib.Path(__file__).parents[1]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 FIGURES = {
@@ -38,9 +41,10 @@ def _drawing(monkeypatch, tmp_path):
     plt.switch_backend(backend)
 
 
-def run(path):
+def run(path, first=None):
+    """All code cells, or the first few."""
     namespace = {"__name__": "__main__"}
-    for cell in code_cells(path):
+    for cell in code_cells(path)[:first]:
         code = compile("".join(cell["source"]), f"{path.stem}:{cell['id']}", "exec")
         exec(code, namespace)
     return namespace
@@ -58,6 +62,15 @@ def test_a_notebook_runs_and_draws(path):
     for figure in figures:
         figure.canvas.draw()
         assert all(axis.has_data() for axis in figure.axes)
+
+
+@pytest.mark.usefixtures("_drawing")
+def test_the_ablation_reads_a_sweep(folder, monkeypatch, capsys):
+    """A synthetic sweep: its table is printed and drawn beside the paper's."""
+    monkeypatch.setenv("SWEEP", str(folder))
+    run(ROOT / "notebooks" / "03_dapo_ablation.ipynb", first=2)
+    assert capsys.readouterr().out.startswith("| row |")
+    assert len(plt.gcf().axes) == 2
 
 
 def test_every_notebook_is_run():

@@ -206,6 +206,14 @@ def rollout_logprobs(
     )[0]
 
 
+def reference_logprobs(
+    parameters: nnx.State, rollouts: Rollouts, plan: StepPlan
+) -> Float[Array, "P G T"]:
+    """The same of a policy of its own, whose tokens go through its own experts."""
+    own = dataclasses.replace(rollouts, routes=None, prompt_routes=None)
+    return rollout_logprobs(parameters, own, plan)
+
+
 def by_micro_batches(function, prompts: Prompts, rows: Any, plan: StepPlan) -> Any:
     """function(prompts, rows) -> [B, ...] per micro-batch; together [P, G, ...]."""
 

@@ -17,7 +17,12 @@ from jaxtyping import Array, Float
 
 from rlvr_jax.config import Objective
 from rlvr_jax.train.credit import Signals, batch_advantages, shaped_rewards
-from rlvr_jax.train.forward import Prompts, batch_logprobs, flat, rollout_logprobs
+from rlvr_jax.train.forward import (
+    batch_logprobs,
+    flat,
+    prompts_of,
+    reference_logprobs,
+)
 from rlvr_jax.train.objective import (
     Rows,
     imitation_weights,
@@ -56,12 +61,14 @@ def capture(
       ValueError: the objective's advantages need a critic, parts, greedy answers or
         earlier rewards, which a bundle does not hold.
     """
-    prompts = Prompts(rollouts.prompt_tokens, rollouts.prompt_lengths)
+    prompts = prompts_of(rollouts, plan)
     tokens, kept = rollouts.completion_tokens, rollouts.kept_tokens
-    policy, entropies = batch_logprobs(state.parameters, prompts, tokens, kept, plan)
+    policy, entropies = batch_logprobs(
+        state.parameters, prompts, tokens, kept, plan, rollouts.routes
+    )
     reference = None
     if state.reference is not None:
-        reference = rollout_logprobs(state.reference, rollouts, plan)
+        reference = reference_logprobs(state.reference, rollouts, plan)
     inputs: dict[str, Any] = {
         f"rollouts/{field.name}": getattr(rollouts, field.name)
         for field in dataclasses.fields(rollouts)

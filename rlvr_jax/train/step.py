@@ -33,6 +33,7 @@ from rlvr_jax.train.forward import (
     flat,
     policy_outputs,
     prompts_of,
+    reference_logprobs,
     rollout_logprobs,
     split_micro_batches,
 )
@@ -154,9 +155,7 @@ def _fixed_logprobs(state: TrainState, rollouts: Rollouts, plan: StepPlan):
     if plan.updates > 1 or in_reward:
         old = rollout_logprobs(state.parameters, rollouts, plan)
     if state.reference is not None:
-        # A policy of its own, which goes through its own experts.
-        own = dataclasses.replace(rollouts, routes=None, prompt_routes=None)
-        reference = rollout_logprobs(state.reference, own, plan)
+        reference = reference_logprobs(state.reference, rollouts, plan)
     if old is None or reference is None or not in_reward:
         return old, reference, None
     penalty = kl.kl_rewards(

@@ -210,3 +210,11 @@ def test_summary_is_replaced_whole(tmp_path):
         "eval": {"before": {"pass@1": [0.1, 0.0, "NaN"]}},
     }
     assert [path.name for path in tmp_path.iterdir()] == ["summary.json"]
+
+
+def test_a_process_that_does_not_write_leaves_nothing(tmp_path):
+    """Of several processes only the first writes: the files are not even opened."""
+    with RunWriter(tmp_path, tensorboard=True, resume_step=0, writes=False) as writer:
+        writer.metrics(0, {"reward/mean": 1.0})
+        writer.completions(0, [{"prompt": "p"}])
+    assert list(tmp_path.iterdir()) == []
