@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from rlvr_jax.config import Config, EvaluationConfig, ModelConfig, WarmupConfig
-from rlvr_jax.validate import NEW_MODEL
+from rlvr_jax.ignored import NEW_MODEL
 
 Settings = Mapping[str, Any]
 """Dotted names of settings and their values; what was read from a command line stays

@@ -34,8 +34,9 @@ LAYERS = {
     "objective_config": Layer(set(), set()),
     "config": Layer({"objective_config"}, set()),
     "objective_rules": Layer({"config"}, set()),
-    "validate": Layer({"config", "core", "objective_rules"}, set()),
-    "sweeps": Layer({"config", "validate"}, set()),
+    "ignored": Layer({"config", "objective_config", "core", "objective_rules"}, set()),
+    "validate": Layer({"config", "core", "objective_rules", "ignored"}, set()),
+    "sweeps": Layer({"config", "ignored", "validate"}, set()),
     # numpy for pass@k, which is counted on the host in float64.
     "core": Layer({"types"}, JAX | {"numpy"}),
     # Worker processes start from here: no arrays, no devices.

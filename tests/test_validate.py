@@ -6,7 +6,8 @@ import pytest
 
 from rlvr_jax.config import Config
 from rlvr_jax.core.presets import PRESETS
-from rlvr_jax.validate import AT_LEAST, CHOICES, ConfigError, setting, validate
+from rlvr_jax.ignored import setting
+from rlvr_jax.validate import AT_LEAST, CHOICES, ConfigError, validate
 
 
 def changed(**settings):

@@ -7,7 +7,7 @@ from typing import Any
 import jax
 import numpy as np
 from jax import Device
-from jax.experimental import multihost_utils
+from jax.experimental import mesh_utils, multihost_utils
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
 AXES = ("data", "fsdp", "tensor")
@@ -33,9 +33,11 @@ def make_mesh(shape: Sequence[int], devices: Sequence[Device] | None = None) -> 
             f"{count} devices. Set three sizes whose product is {count}, one of them "
             "may be -1."
         )
-    return jax.make_mesh(
-        tuple(sizes), AXES, axis_types=(AxisType.Auto,) * 3, devices=devices
+    # An axis of 8 on a 4 x 4 x 4 slice takes one physical axis and half of another.
+    arranged = mesh_utils.create_device_mesh(
+        sizes, devices, allow_split_physical_axes=True
     )
+    return Mesh(arranged, AXES, axis_types=(AxisType.Auto,) * len(AXES))
 
 
 def row_spec(mesh: Mesh, shape: Sequence[int]) -> PartitionSpec:

@@ -1,6 +1,7 @@
 """Architectures of published models, for plans made before their files are there.
 
-Each is the config.json of its Hugging Face repository, read off once.
+Written down without the files at hand; a run checks the file at model.path against its
+row.
 """
 
 from rlvr_jax.models.architecture import Architecture

@@ -113,7 +113,8 @@ def sample(
         return array.swapaxes(0, 1).reshape(count, *array.shape[2:])
 
     def some(inputs):
-        return _sample(decoder, *inputs, sampling)
+        tokens, lengths, some_keys = inputs
+        return _sample(decoder, tokens, lengths, some_keys, sampling)
 
     inputs = (prompt_tokens, prompt_lengths, keys)
     rollouts = jax.tree.map(join, jax.lax.map(some, jax.tree.map(split, inputs)))

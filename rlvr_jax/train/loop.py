@@ -196,6 +196,7 @@ class _Run:
         sampled = time.perf_counter()
         put = setup.batches.put
         self._save_replay(state, step, batch)
+        del weights  # the sampler's copy is not needed while learning
         learn = self._learner(setup.sampling.max_completion_tokens)
         state, metrics = learn(
             state, batch.rollouts, put(scores.rewards), put(scores.correct), extras

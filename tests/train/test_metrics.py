@@ -214,7 +214,8 @@ def test_summary_is_replaced_whole(tmp_path):
 
 def test_a_process_that_does_not_write_leaves_nothing(tmp_path):
     """Of several processes only the first writes: the files are not even opened."""
-    with RunWriter(tmp_path, tensorboard=True, resume_step=0, writes=False) as writer:
+    options = {"tensorboard": True, "resume_step": 0, "writes": False}
+    with metrics.RunWriter(tmp_path, **options) as writer:
         writer.metrics(0, {"reward/mean": 1.0})
         writer.completions(0, [{"prompt": "p"}])
     assert list(tmp_path.iterdir()) == []
