@@ -3,9 +3,11 @@
 import os
 import pathlib
 
-# Before JAX is first used: the mesh tests need several devices.
+# Before JAX is first used: the mesh tests need several devices. On a busy machine one
+# of eight may come a minute late to a collective, which by default ends the process.
 os.environ["XLA_FLAGS"] = (
     os.environ.get("XLA_FLAGS", "") + " --xla_force_host_platform_device_count=8"
+    " --xla_cpu_collective_call_terminate_timeout_seconds=600"
 )
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
