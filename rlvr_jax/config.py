@@ -335,6 +335,11 @@ class BatchConfig:
     logprob_chunk_tokens: int = 128
     """Positions per chunk of the LM head; changes memory, never the result."""
 
+    @property
+    def updates_per_step(self) -> int:
+        """Optimizer updates made from one rollout batch."""
+        return self.minibatches_per_step * self.epochs_per_step
+
 
 @dataclasses.dataclass
 class WarmupConfig:

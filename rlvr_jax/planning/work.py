@@ -61,7 +61,7 @@ class Work:
 def work_of(config: Config, architecture: Architecture) -> Work:
     """What a step of `config` comes to."""
     batch, rollout, objective = config.batch, config.rollout, config.objective
-    updates = batch.minibatches_per_step * batch.epochs_per_step
+    updates = batch.updates_per_step
     in_reward = objective.beta > 0 and objective.kl_placement == "reward"
     minibatch = batch.prompts_per_step // batch.minibatches_per_step
     return Work(

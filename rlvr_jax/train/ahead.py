@@ -88,14 +88,12 @@ class Ahead:
 
         self._waiting.append(UnderWay(weights, before, self._thread.submit(run)))
 
-    def behaviour(self, weights: nnx.State) -> tuple[nnx.State, ...] | None:
+    def behaviour(self, weights: nnx.State) -> tuple[nnx.State, ...]:
         """Weights of the batches under way, oldest first, for a checkpoint.
 
         Args:
           weights: of the policy now; stands in where less is under way.
         """
-        if self._staleness == 0:
-            return None
         held = [each.weights for each in self._waiting]
         return tuple([*held, *[weights] * (self._staleness - len(held))])
 

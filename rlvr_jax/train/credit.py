@@ -18,6 +18,7 @@ from rlvr_jax.core import (
     shaping,
     whitening,
 )
+from rlvr_jax.objective_rules import PER_TOKEN
 from rlvr_jax.train.forward import flat
 from rlvr_jax.types import Rollouts
 
@@ -247,8 +248,6 @@ ADVANTAGES: dict[str, Callable] = {
     "gae": _gae,
 }
 """(rewards [B], signals, objective) -> [B], or [B, T] for those in PER_TOKEN."""
-
-PER_TOKEN = ("reinforce_pp", "reinforce_pp_baseline", "gae")
 
 
 def _given(array: Array | None) -> Array:

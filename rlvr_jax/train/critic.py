@@ -10,13 +10,13 @@ from jaxtyping import Array, Float, Int
 
 from rlvr_jax.config import CriticConfig
 from rlvr_jax.core import critic, diagnostics
-from rlvr_jax.mesh.mesh import constrain_rows
 from rlvr_jax.train.forward import (
     Prompts,
     by_micro_batches,
     completion_states,
     decoder_of,
     flat,
+    mean_gradients,
     split_micro_batches,
 )
 from rlvr_jax.train.objective import Rows
@@ -87,16 +87,9 @@ def update_critic(
         return mean.numerator, jax.lax.stop_gradient(sums)
 
     def once(state, _):
-        def accumulate(gradients, micro):
-            with_gradient = jax.value_and_grad(loss, has_aux=True)
-            micro = constrain_rows(*micro, plan.mesh)
-            (_, sums), new = with_gradient(state.parameters, *micro)
-            return jax.tree.map(jnp.add, gradients, new), sums
-
-        zeros = jax.tree.map(jnp.zeros_like, state.parameters)
-        gradients, sums = jax.lax.scan(accumulate, zeros, micros)
-        scale = 1.0 / jnp.where(tokens == 0, 1.0, tokens)
-        gradients = jax.tree.map(lambda gradient: gradient * scale, gradients)
+        gradients, (_, sums) = mean_gradients(
+            loss, state.parameters, micros, tokens, plan
+        )
         gradients = _trained(gradients, settings)
         changes, moments = optimizer.update(
             gradients, state.optimizer, state.parameters

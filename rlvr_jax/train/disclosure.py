@@ -109,7 +109,7 @@ def _old_policy(config: Config) -> str:
     o = config.objective
     if o.old_policy == "rollout" and "old_policy" in SURROGATE_READS[o.surrogate]:
         return "the sampler's own log-probs"
-    if config.batch.minibatches_per_step * config.batch.epochs_per_step == 1:
+    if config.batch.updates_per_step == 1:
         return "the policy itself: one update per rollout, ratio 1"
     return "the policy at the start of the step, recomputed by the trainer"
 

@@ -1,6 +1,7 @@
 """From token ids to log-probs of completions, whole batches or micro-batches."""
 
 import dataclasses
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -228,6 +229,38 @@ def by_micro_batches(function, prompts: Prompts, rows: Any, plan: StepPlan) -> A
         return jax.lax.stop_gradient(array.reshape(*shape, *array.shape[2:]))
 
     return jax.tree.map(joined, outputs)
+
+
+def mean_gradients(
+    loss: Callable,
+    parameters: Any,
+    micros: Any,
+    denominator: Float[Array, ""],
+    plan: StepPlan,
+) -> tuple[Any, Any]:
+    """Gradients of a minibatch, and what its micro-batches returned, stacked.
+
+    Args:
+      loss: (parameters, prompts, rows) -> (numerator, more).
+      parameters: to differentiate by.
+      micros: of `split_micro_batches`.
+      denominator: of the minibatch; 0 leaves the sum as it is.
+      plan: says which mesh.
+
+    Returns:
+      sum of the numerators' gradients / denominator, and (numerators, more).
+    """
+
+    def accumulate(gradients, micro):
+        micro = constrain_rows(*micro, plan.mesh)
+        outputs, new = jax.value_and_grad(loss, has_aux=True)(parameters, *micro)
+        return jax.tree.map(jnp.add, gradients, new), outputs
+
+    zeros = jax.tree.map(jnp.zeros_like, parameters)
+    gradients, outputs = jax.lax.scan(accumulate, zeros, micros)
+    # THE division: after every micro-batch and device has been summed.
+    scale = 1.0 / jnp.where(denominator == 0, 1.0, denominator)
+    return jax.tree.map(lambda gradient: gradient * scale, gradients), outputs
 
 
 def split_micro_batches(prompts: Any, rows: Any, micro_batch_size: int) -> Any:

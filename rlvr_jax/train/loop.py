@@ -31,7 +31,7 @@ from rlvr_jax.train.extras import extras_for
 from rlvr_jax.train.guard import DivergenceGuard
 from rlvr_jax.train.interrupts import stop_on_signals
 from rlvr_jax.train.metrics import RunWriter, write_json, write_summary
-from rlvr_jax.train.optimizer import learning_rate_schedule, updates_per_step
+from rlvr_jax.train.optimizer import learning_rate_schedule
 from rlvr_jax.train.plan import plan_sections
 from rlvr_jax.train.policy import cast, new_state
 from rlvr_jax.train.resume import check_same_run
@@ -150,9 +150,7 @@ class _Run:
             new_state, plan=setup.step_plan, num_problems=len(setup.train.problems)
         )
         if self.checkpoints.latest is not None:
-            like = fresh(setup.parameters)
-            weights = cast(like.parameters, self.config.model.dtype)
-            like = dataclasses.replace(like, behaviour=self.ahead.behaviour(weights))
+            like = self._with_behaviour(fresh(setup.parameters))
             state, extra = self.checkpoints.restore(like=like)
             self.before = extra["before"]
             setup.curriculum.restore(extra["curriculum"])
@@ -206,7 +204,9 @@ class _Run:
         rollout_s = sampled - begun - tally.verify_s
         metrics |= scores.metrics | {
             "optimizer/learning_rate": float(
-                np.asarray(self.learning_rate(step * updates_per_step(self.config)))
+                np.asarray(
+                    self.learning_rate(step * self.config.batch.updates_per_step)
+                )
             ),
             "rollout/version_gap": age,
             "time/rollout_s": rollout_s,
@@ -262,9 +262,15 @@ class _Run:
             "before": self.before,
             "curriculum": self.ahead.curriculum_state(),
         }
-        weights = cast(state.parameters, self.config.model.dtype)
-        state = dataclasses.replace(state, behaviour=self.ahead.behaviour(weights))
+        state = self._with_behaviour(state)
         self.checkpoints.save(state, step, extra, score)
+
+    def _with_behaviour(self, state: TrainState) -> TrainState:
+        """With the policies of batches under way, where there are some."""
+        if self.config.rollout.staleness == 0:
+            return state
+        weights = cast(state.parameters, self.config.model.dtype)
+        return dataclasses.replace(state, behaviour=self.ahead.behaviour(weights))
 
     def _finish(self, state: TrainState, step: int, after) -> dict[str, Any]:
         """Summary, export and report; prints where they are."""

@@ -5,14 +5,9 @@ import optax
 from rlvr_jax.config import Config
 
 
-def updates_per_step(config: Config) -> int:
-    """Optimizer updates made from one rollout batch."""
-    return config.batch.minibatches_per_step * config.batch.epochs_per_step
-
-
 def learning_rate_schedule(config: Config) -> optax.Schedule:
     """Learning rate by update: a linear warm-up, then constant or down to 0."""
-    settings, updates = config.optimizer, updates_per_step(config)
+    settings, updates = config.optimizer, config.batch.updates_per_step
     peak, warmup = settings.learning_rate, settings.warmup_steps * updates
     rest = max(1, config.steps * updates - warmup)
     after = {

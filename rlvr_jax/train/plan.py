@@ -5,7 +5,6 @@ import jax.numpy as jnp
 
 from rlvr_jax.mesh.sharding import bytes_per_device, parameter_shardings
 from rlvr_jax.train.disclosure import disclosure
-from rlvr_jax.train.optimizer import updates_per_step
 from rlvr_jax.train.setup import Setup
 
 Sections = dict[str, dict[str, str]]
@@ -65,7 +64,7 @@ def _step(setup: Setup) -> dict[str, str]:
     config, batch = setup.config, setup.config.batch
     generations = config.rollout.num_generations
     rows = batch.prompts_per_step * generations
-    updates = updates_per_step(config)
+    updates = batch.updates_per_step
     per_update = rows // batch.minibatches_per_step
     size = batch.micro_batch_size or per_update
     tokens = rows * config.rollout.max_completion_tokens

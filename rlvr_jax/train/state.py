@@ -69,8 +69,3 @@ class StepPlan:
     critic: CriticConfig | None = None
     """None without a critic."""
     critic_optimizer: optax.GradientTransformation | None = None
-
-    @property
-    def updates(self) -> int:
-        """Optimizer updates per step."""
-        return self.batch.minibatches_per_step * self.batch.epochs_per_step

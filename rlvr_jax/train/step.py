@@ -16,7 +16,6 @@ from jaxtyping import Array, Bool, Float, Int
 
 from rlvr_jax.config import Objective
 from rlvr_jax.core import kl
-from rlvr_jax.mesh.mesh import constrain_rows
 from rlvr_jax.train import step_metrics
 from rlvr_jax.train.after_updates import after_updates
 from rlvr_jax.train.credit import (
@@ -31,6 +30,7 @@ from rlvr_jax.train.forward import (
     Prompts,
     batch_logprobs,
     flat,
+    mean_gradients,
     policy_outputs,
     prompts_of,
     reference_logprobs,
@@ -117,7 +117,7 @@ def train_step(
         advantages=advantages.reshape(*rewards.shape, -1),
         correct=correct,
         rollout_logprobs=rollouts.rollout_logprobs,
-        old_logprobs=old if plan.updates > 1 else None,
+        old_logprobs=old if plan.batch.updates_per_step > 1 else None,
         reference_logprobs=reference,
         kept_tokens=rollouts.kept_tokens,
         routes=rollouts.routes,
@@ -152,7 +152,7 @@ def _fixed_logprobs(state: TrainState, rollouts: Rollouts, plan: StepPlan):
     # With a single update the policy is its own old policy: no pass needed.
     in_reward = state.reference is not None and plan.objective.kl_placement == "reward"
     old = reference = None
-    if plan.updates > 1 or in_reward:
+    if plan.batch.updates_per_step > 1 or in_reward:
         old = rollout_logprobs(state.parameters, rollouts, plan)
     if state.reference is not None:
         reference = reference_logprobs(state.reference, rollouts, plan)
@@ -210,12 +210,14 @@ def _updates(before: TrainState, rollouts: Rollouts, rows: Rows, plan: StepPlan)
             group_id,
             state,
             plan,
-            state.step * plan.updates + index,
+            state.step * plan.batch.updates_per_step + index,
         )
         return _update(state, some_prompts, some_rows, denominator, plan)
 
     carry = {name: getattr(before, name) for name in CHANGED}
-    carry, (sums, peaks, means) = jax.lax.scan(update, carry, jnp.arange(plan.updates))
+    carry, (sums, peaks, means) = jax.lax.scan(
+        update, carry, jnp.arange(plan.batch.updates_per_step)
+    )
     metrics = step_metrics.finished(
         {
             name: Ratio(ratio.numerator.sum(), ratio.denominator.sum())
@@ -287,16 +289,11 @@ def _update(state: TrainState, prompts: Prompts, rows: Rows, denominator, plan):
             sums["routing/flip_share"] = flips
         return numerator, (sums, peaks)
 
-    def accumulate(gradients, micro):
-        micro_prompts, micro_rows = constrain_rows(micro[0], micro[1], plan.mesh)
-        with_gradient = jax.value_and_grad(loss, has_aux=True)
-        (numerator, aux), new = with_gradient(trainable, micro_prompts, micro_rows)
-        return jax.tree.map(jnp.add, gradients, new), (numerator, *aux)
-
     trainable = trainable_of(state.parameters)
-    zeros = jax.tree.map(jnp.zeros_like, trainable)
     micros = split_micro_batches(prompts, rows, plan.batch.micro_batch_size)
-    gradients, (numerators, sums, peaks) = jax.lax.scan(accumulate, zeros, micros)
+    gradients, (numerators, (sums, peaks)) = mean_gradients(
+        loss, trainable, micros, denominator, plan
+    )
     sums = jax.tree.map(jnp.sum, sums)
     sums = {
         name: Ratio(ratio.numerator, denominator) if name.startswith("loss/") else ratio
@@ -304,9 +301,6 @@ def _update(state: TrainState, prompts: Prompts, rows: Rows, denominator, plan):
     }
     sums["loss/total"] = Ratio(numerators.sum(), denominator)
 
-    # THE division: after every micro-batch and device has been summed.
-    scale = 1.0 / jnp.where(denominator == 0, 1.0, denominator)
-    gradients = jax.tree.map(lambda gradient: gradient * scale, gradients)
     norm = optax.tree.norm(gradients)
     changes, moments = plan.optimizer.update(gradients, state.optimizer, trainable)
     new = (optax.apply_updates(trainable, changes), moments)

@@ -10,7 +10,6 @@ from rlvr_jax.config import BatchConfig, Config, OptimizerConfig
 from rlvr_jax.train.optimizer import (
     learning_rate_schedule,
     make_optimizer,
-    updates_per_step,
 )
 
 PEAK = 0.5
@@ -30,7 +29,7 @@ def rates(config, count):
 
 
 def test_updates_are_minibatches_times_epochs():
-    assert updates_per_step(config(minibatches=4, epochs=3)) == 12
+    assert config(minibatches=4, epochs=3).batch.updates_per_step == 12
 
 
 def test_constant_is_the_peak_from_the_first_update():

@@ -11,8 +11,8 @@ import pytest
 
 from rlvr_jax.config import Config, Objective, RolloutConfig
 from rlvr_jax.core.presets import PRESETS
-from rlvr_jax.objective_rules import SCALES, SURROGATE_READS
-from rlvr_jax.train.credit import ADVANTAGES, PER_TOKEN
+from rlvr_jax.objective_rules import PER_TOKEN, SCALES, SURROGATE_READS
+from rlvr_jax.train.credit import ADVANTAGES
 from rlvr_jax.train.forward import rollout_logprobs
 from rlvr_jax.train.step import Extras, train_step
 from rlvr_jax.train.surrogates import SURROGATES
