@@ -65,6 +65,7 @@ def run(main: Callable[[Config], int | None]) -> None:
 
     try:
         _check_names(sys.argv[1:])
+        _check_groups(sys.argv[1:])
         app.run(with_config, flags_parser=_parse)
     except (ConfigError, flags.Error, FileNotFoundError) as error:
         print(f"error: {_plain(error)}", file=sys.stderr)
@@ -120,6 +121,19 @@ def _check_names(arguments: list[str]) -> None:
             ]
             guess = suggestion(name, tails or known)
             raise ConfigError(f"config: unknown setting {name}{guess}")
+
+
+def _check_groups(arguments: list[str]) -> None:
+    """`--config.mesh=3` sets no setting; --config.objective=PRESET does."""
+    known = setting_names()
+    for argument in arguments:
+        name = argument.split("=", 1)[0].lstrip("-").removeprefix("config.")
+        inside = [n for n in known if n.startswith(f"{name}.")]
+        if inside and name != "objective":
+            raise ConfigError(
+                f"config: {name} is a group of settings; give one of them, as "
+                f"--config.{inside[0]}=VALUE ({', '.join(inside)})."
+            )
 
 
 def _plain(error: Exception) -> str:

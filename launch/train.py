@@ -15,6 +15,7 @@ from launch import flags
 from launch.processes import CHOICES, start_processes
 from rlvr_jax.config import Config
 from rlvr_jax.rollout.scoring import VerifierFailure
+from rlvr_jax.train.lock import LockLost
 from rlvr_jax.train.loop import run as run_training
 from rlvr_jax.validate import ConfigError
 
@@ -29,7 +30,7 @@ def main(config: Config) -> int:
     use_compilation_cache()
     try:
         run_training(config)
-    except (ValueError, ConnectionError, VerifierFailure) as error:
+    except (ValueError, OSError, VerifierFailure, LockLost) as error:
         # Raised on purpose with a message for the user.
         raise ConfigError(str(error)) from error
     return 0

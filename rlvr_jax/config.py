@@ -472,8 +472,10 @@ def _filled(kind: type, saved: dict[str, Any], prefix: str) -> Any:
 
 
 def save(config: Config, path: pathlib.Path) -> None:
-    """Writes the resolved settings as JSON."""
-    path.write_text(json.dumps(to_dict(config), indent=2) + "\n")
+    """Writes the resolved settings as JSON: all of it, or nothing if killed."""
+    new = path.with_name(f".{path.name}.new")
+    new.write_text(json.dumps(to_dict(config), indent=2) + "\n")
+    new.replace(path)
 
 
 def differences(ours: dict[str, Any], saved: dict[str, Any]) -> dict[str, tuple]:

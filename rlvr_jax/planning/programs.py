@@ -9,7 +9,6 @@ import functools
 import os
 import re
 import time
-from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -19,31 +18,19 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from rlvr_jax.config import Config
 from rlvr_jax.mesh.mesh import make_mesh, row_spec
-from rlvr_jax.mesh.sharding import parameter_shardings, parameter_spec
+from rlvr_jax.mesh.sharding import parameter_shardings
 from rlvr_jax.models.architecture import Architecture
 from rlvr_jax.planning.collectives import Collectives, collectives_of
 from rlvr_jax.planning.work import Work, work_of
 from rlvr_jax.rollout.sampler import Sampling, sample
-from rlvr_jax.train.critic import new_critic
+from rlvr_jax.train.abstract import StandIn, abstract_state, stand_in
 from rlvr_jax.train.optimizer import make_critic_optimizer, make_optimizer
 from rlvr_jax.train.policy import abstract_decoder
-from rlvr_jax.train.state import CriticState, RewardHistory, StepPlan, TrainState
+from rlvr_jax.train.state import StepPlan
 from rlvr_jax.train.step import Extras, train_step
-from rlvr_jax.train.trainable import trainable_of
 from rlvr_jax.types import Rollouts
 
 NAMES = ("prefill", "decode", "train")
-
-
-@dataclasses.dataclass(frozen=True)
-class StandIn:
-    """Shapes, types and shardings of the arrays of a tree, and how they make it up.
-
-    Apart from it, as our types hold arrays and nothing else.
-    """
-
-    leaves: list[Any]
-    tree: Any
 
 
 @dataclasses.dataclass(frozen=True)
@@ -127,7 +114,7 @@ def abstract_run(config: Config, architecture: Architecture, mesh: Mesh) -> Abst
     return AbstractRun(
         work=work,
         plan=plan,
-        state=_state(shapes, plan, work),
+        state=abstract_state(shapes, plan, num_problems=work.prompts),
         weights=jax.tree.map(
             lambda leaf, at: jax.ShapeDtypeStruct(leaf.shape, dtype, sharding=at),
             shapes,
@@ -205,60 +192,6 @@ def _lower_train(run: AbstractRun) -> jax.stages.Lowered:
     )
 
 
-def _state(shapes: nnx.State, plan: StepPlan, work: Work) -> StandIn:
-    """As `train/policy.py: new_state`, without arrays."""
-    objective, width = plan.objective, work.architecture.hidden_size
-
-    def new(parameters):
-        critic = history = coefficient = None
-        if plan.critic_optimizer is not None:
-            values = new_critic(parameters, width)
-            critic = CriticState(values, plan.critic_optimizer.init(values))
-        if objective.advantage == "running_mean":
-            past = jnp.zeros((work.prompts, objective.baseline_window))
-            history = RewardHistory(past, past > 0)
-        if objective.entropy_target > 0:
-            coefficient = (jnp.float32(0), jnp.float32(0))
-        return TrainState(
-            parameters=parameters,
-            optimizer=plan.optimizer.init(trainable_of(parameters)),
-            reference=parameters if objective.beta > 0 else None,
-            step=jnp.int32(0),
-            critic=critic,
-            history=history,
-            entropy_coefficient=coefficient,
-        )
-
-    def spec(path, leaf):
-        # Moments have the names of their parameters.
-        names = [key.key for key in path if isinstance(key, jax.tree_util.DictKey)]
-        if not names:
-            return PartitionSpec()
-        return parameter_spec(names[-1], leaf.shape, plan.mesh)
-
-    return _stand_in(new, plan.mesh, spec, shapes)
-
-
-def _stand_in(build: Callable, mesh: Mesh, spec: Callable, *shapes: Any) -> StandIn:
-    """What `build` makes of `shapes`, split by `spec(path, leaf)`; nothing is run."""
-    paths, trees = [], []
-
-    def flat(*arrays):
-        made = build(*arrays)
-        found, tree = jax.tree_util.tree_flatten_with_path(made)
-        paths.extend(path for path, _ in found)
-        trees.append(tree)
-        return [leaf for _, leaf in found]
-
-    leaves = [
-        jax.ShapeDtypeStruct(
-            leaf.shape, leaf.dtype, sharding=NamedSharding(mesh, spec(path, leaf))
-        )
-        for path, leaf in zip(paths, jax.eval_shape(flat, *shapes), strict=True)
-    ]
-    return StandIn(leaves, trees[0])
-
-
 def _row_specs(work: Work, mesh: Mesh, prompts: int):
     """How [P, ...] and [P, G, ...] are split, as the sampler leaves them."""
     rows = row_spec(mesh, (prompts, work.generations))
@@ -306,7 +239,7 @@ def _rollouts(run: AbstractRun) -> StandIn:
     def spec(path, _):
         return by_prompt if path[0].name.startswith("prompt_") else by_row
 
-    return _stand_in(new, mesh, spec)
+    return stand_in(new, mesh, spec)
 
 
 def _extras(run: AbstractRun) -> StandIn:
@@ -329,7 +262,7 @@ def _extras(run: AbstractRun) -> StandIn:
         arrays = {n: jnp.zeros(shape, dtype) for n, (shape, dtype, _) in found.items()}
         return Extras(**arrays) if arrays else None
 
-    return _stand_in(new, mesh, lambda path, _: found[path[0].name][2])
+    return stand_in(new, mesh, lambda path, _: found[path[0].name][2])
 
 
 def _asked_for(message: str) -> float | None:

@@ -10,6 +10,8 @@ from flax import nnx
 from orbax.checkpoint.checkpoint_managers import preservation_policy
 
 from rlvr_jax.config import CheckpointConfig
+from rlvr_jax.train.abstract import StandIn
+from rlvr_jax.train.checksums import check_sums, host_checksums, text_checksum
 from rlvr_jax.train.state import TrainState
 
 SCORE = "pass@1"
@@ -29,7 +31,8 @@ class Checkpoints:
 
     def __init__(self, directory: pathlib.Path, settings: CheckpointConfig):
         """Opens (or makes) the folder; a half-written checkpoint in it is ignored."""
-        logging.getLogger("absl").setLevel(logging.WARNING)
+        # Orbax would print a traceback from a thread for what we raise ourselves.
+        logging.getLogger("absl").setLevel(logging.CRITICAL)
         options = ocp.CheckpointManagerOptions(
             preservation_policy=_preservation(settings), enable_async_checkpointing=True
         )
@@ -65,25 +68,33 @@ class Checkpoints:
         Raises:
           OSError: the disk is full or cannot be written; what was saved before stays.
         """
+        arrays = _named(state)[0]
+        sums = host_checksums(arrays) | {"extra": text_checksum(extra)}
         try:
             self._manager.save(
                 step,
                 args=ocp.args.Composite(
-                    state=ocp.args.StandardSave(_named(state)),
-                    extra=ocp.args.JsonSave(extra),
+                    state=ocp.args.StandardSave(arrays),
+                    extra=ocp.args.JsonSave(extra | {"checksums": sums}),
                 ),
                 metrics=None if score is None else {SCORE: score},
                 force=True,
             )
         except Exception as error:
-            raise OSError(
-                f"checkpoint: step {step} cannot be saved under "
-                f"{self._manager.directory}: {_first_line(error)}. The run stops; the "
-                f"checkpoint before it (step {self._manager.latest_step()}) is whole. "
-                "Make room and start the same command again."
-            ) from error
+            raise self._cannot_save(error) from error
 
-    def restore(self, like: TrainState) -> tuple[TrainState, dict[str, Any]]:
+    def _cannot_save(self, error: Exception) -> OSError:
+        whole = self._manager.latest_step()
+        before = "there is none before it"
+        if whole is not None:
+            before = f"the one before it (step {whole}) is whole"
+        return OSError(
+            f"checkpoint: cannot be saved under {self._manager.directory}: "
+            f"{_first_line(error)}. The run stops; {before}. Make room and start the "
+            "same command again."
+        )
+
+    def restore(self, like: TrainState | StandIn) -> tuple[TrainState, dict[str, Any]]:
         """The newest state that can be read, shaped, typed and placed like `like`.
 
         A checkpoint that cannot be read is named, set aside and skipped.
@@ -118,12 +129,13 @@ class Checkpoints:
         )
 
     def _restore(
-        self, step: int, like: TrainState
+        self, step: int, like: TrainState | StandIn
     ) -> tuple[TrainState, dict[str, Any]]:
+        named, tree = _named(like)
         # Not jax.tree.map, which sorts the names and so would mix the leaves up.
         wanted = {
             name: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=leaf.sharding)
-            for name, leaf in _named(like).items()
+            for name, leaf in named.items()
         }
         self._check_shapes(step, {name: leaf.shape for name, leaf in wanted.items()})
         restored = self._manager.restore(
@@ -132,8 +144,12 @@ class Checkpoints:
                 state=ocp.args.StandardRestore(wanted), extra=ocp.args.JsonRestore()
             ),
         )
-        leaves = [restored["state"][name] for name in wanted]
-        return jax.tree.unflatten(jax.tree.structure(like), leaves), restored["extra"]
+        extra, arrays = restored["extra"], restored["state"]
+        if (sums := extra.pop("checksums", None)) is not None:
+            found = {name: arrays[name] for name in wanted}
+            check_sums(host_checksums(found) | {"extra": text_checksum(extra)}, sums)
+        leaves = [arrays[name] for name in wanted]
+        return jax.tree.unflatten(tree, leaves), extra
 
     def restore_parameters(
         self, like: nnx.State, step: int | None = None
@@ -173,8 +189,13 @@ class Checkpoints:
                     partial_restore=True,
                 ),
             )
-        found = [restored[name] for name in wanted]
-        return jax.tree.unflatten(jax.tree.structure(like), found), step
+        arrays = {name: restored[name] for name in wanted}
+        args = ocp.args.Composite(extra=ocp.args.JsonRestore())
+        extra = self._manager.restore(step, args=args)["extra"]
+        if (sums := extra.get("checksums")) is not None:
+            check_sums(host_checksums(arrays), sums)
+        leaves = list(arrays.values())
+        return jax.tree.unflatten(jax.tree.structure(like), leaves), step
 
     def _check_shapes(
         self, step: int, wanted: dict[str, tuple[int, ...]], part: str = ""
@@ -200,9 +221,29 @@ class Checkpoints:
             )
 
     def close(self) -> None:
-        """Waits for a save under way."""
-        self._manager.wait_until_finished()
-        self._manager.close()
+        """Waits for a save under way.
+
+        Raises:
+          OSError: it failed; what was saved before stays.
+        """
+        try:
+            self._manager.wait_until_finished()
+        except Exception as error:
+            raise self._cannot_save(error) from error
+        finally:
+            self._manager.close()
+
+    def __enter__(self) -> "Checkpoints":
+        """The checkpoints themselves; closed at the end of the body."""
+        return self
+
+    def __exit__(self, kind: object, *exception: object) -> None:
+        """Closes them; an error of the body goes before one of the last save."""
+        try:
+            self.close()
+        except OSError:
+            if kind is None:
+                raise
 
 
 def _preservation(
@@ -226,10 +267,14 @@ def _preservation(
 
 
 def _first_line(error: Exception) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
+    """Its beginning and its end: the reason is last in what tensorstore says."""
+    line = (str(error).strip().splitlines() or [type(error).__name__])[0]
+    return line if len(line) <= 300 else f"{line[:120]} ... {line[-160:]}"
 
 
-def _named(state: TrainState) -> dict[str, jax.Array]:
-    """Every array of the state by its path, in the order of its leaves."""
-    leaves = jax.tree_util.tree_leaves_with_path(state)
-    return {jax.tree_util.keystr(path): leaf for path, leaf in leaves}
+def _named(state: TrainState | StandIn) -> tuple[dict[str, Any], Any]:
+    """Every leaf of the state by its path, in their order; and the tree they make."""
+    if isinstance(state, StandIn):
+        return dict(zip(state.names, state.leaves, strict=True)), state.tree
+    leaves, tree = jax.tree_util.tree_flatten_with_path(state)
+    return {jax.tree_util.keystr(path): leaf for path, leaf in leaves}, tree

@@ -22,19 +22,22 @@ from rlvr_jax.mesh.processes import anywhere
 from rlvr_jax.models.lora import merged, save_adapters
 from rlvr_jax.models.weights import save_decoder
 from rlvr_jax.train import display, replay
+from rlvr_jax.train.abstract import abstract_state
 from rlvr_jax.train.ahead import Ahead
 from rlvr_jax.train.checkpoint import Checkpoints
+from rlvr_jax.train.clock import RunClock
 from rlvr_jax.train.collect import Batch, Collector
 from rlvr_jax.train.completions import completion_rows
 from rlvr_jax.train.evaluation import as_metrics
 from rlvr_jax.train.extras import extras_for
 from rlvr_jax.train.guard import DivergenceGuard
 from rlvr_jax.train.interrupts import stop_on_signals
+from rlvr_jax.train.lock import RunLock
 from rlvr_jax.train.metrics import RunWriter, write_json, write_summary
 from rlvr_jax.train.optimizer import learning_rate_schedule
 from rlvr_jax.train.plan import plan_sections
 from rlvr_jax.train.policy import cast, new_state
-from rlvr_jax.train.resume import check_same_run
+from rlvr_jax.train.resume import check_same_problems, check_same_run, fingerprint
 from rlvr_jax.train.setup import Setup, prepare, versions
 from rlvr_jax.train.state import TrainState
 from rlvr_jax.train.step import train_step
@@ -47,28 +50,30 @@ def run(config: Config) -> dict[str, Any]:
 
     Raises:
       ConfigError, ValueError, FileNotFoundError: before step 0, what to change.
+      OSError: the disk is full; what was saved before is whole.
+      LockLost: another process took the folder over.
       VerifierFailure: too many verifiers crashed or timed out; the run can resume.
     """
-    started = time.perf_counter()
     folder = pathlib.Path(config.run_dir).expanduser()
     check_same_run(config, folder)
     reward = config.reward
     with (
+        RunLock(folder) as lock,
         VerifierPool(reward.workers, reward.timeout_s) as pool,
         stop_on_signals() as stop,
+        Checkpoints(folder / "checkpoints", config.checkpoint) as checkpoints,
     ):
-        setup = prepare(config, pool)
-        checkpoints = Checkpoints(folder / "checkpoints", config.checkpoint)
+        clock = RunClock(folder, writes=jax.process_index() == 0)
+        setup = prepare(config, pool, resumes=checkpoints.latest is not None)
         display.print_plan(plan_sections(setup, resumes_at=checkpoints.latest))
         if jax.process_index() == 0:
             config_lib.save(config, folder / "config.json")
             write_json(folder / "versions.json", versions())
-        run = _Run(setup, folder, checkpoints, started)
+        run = _Run(setup, folder, checkpoints, clock, lock)
         try:
             return run.to_the_end(stop)
         finally:
             run.ahead.close()
-            checkpoints.close()
 
 
 class _Run:
@@ -79,11 +84,11 @@ class _Run:
         setup: Setup,
         folder: pathlib.Path,
         checkpoints: Checkpoints,
-        started: float,
+        clock: RunClock,
+        lock: RunLock,
     ):
         self.setup, self.config, self.folder = setup, setup.config, folder
-        self.checkpoints = checkpoints
-        self.started = started
+        self.checkpoints, self.clock, self.lock = checkpoints, clock, lock
         self.is_first = jax.process_index() == 0
         self.collect = Collector(setup, setup.curriculum)
         self.ahead = Ahead(
@@ -120,6 +125,8 @@ class _Run:
                         state, metrics = self._step_or_save(state, step, writer)
                     writer.metrics(step, metrics)
                     self.guard.check(step, metrics)
+                    self.lock.check()
+                    self.clock.note()
                     progress.update(step, metrics)
                     step += 1
             if self.checkpoints.latest != step:
@@ -145,13 +152,17 @@ class _Run:
 
     def _start(self) -> tuple[TrainState, int]:
         """The newest checkpoint, or a new state after the cold start."""
-        setup = self.setup
-        fresh = functools.partial(
-            new_state, plan=setup.step_plan, num_problems=len(setup.train.problems)
-        )
+        setup, plan = self.setup, self.setup.step_plan
+        num_problems = len(setup.train.problems)
         if self.checkpoints.latest is not None:
-            like = self._with_behaviour(fresh(setup.parameters))
+            like = abstract_state(
+                setup.parameters,
+                plan,
+                num_problems=num_problems,
+                behaviours=self.config.rollout.staleness,
+            )
             state, extra = self.checkpoints.restore(like=like)
+            check_same_problems(setup.train.problems, extra.get("problems"))
             self.before = extra["before"]
             setup.curriculum.restore(extra["curriculum"])
             self.ahead.resume(state.behaviour, int(state.step))
@@ -165,7 +176,7 @@ class _Run:
                 f"{losses[-1]:.3f} nats/token, {time.perf_counter() - begun:.0f} s",
                 flush=True,
             )
-        return fresh(parameters), 0
+        return new_state(parameters, plan, num_problems=num_problems), 0
 
     def _step_or_save(self, state: TrainState, step: int, writer: RunWriter):
         """A step; what was learned is saved where the rules end the run."""
@@ -261,6 +272,7 @@ class _Run:
         extra = {
             "before": self.before,
             "curriculum": self.ahead.curriculum_state(),
+            "problems": fingerprint(self.setup.train.problems),
         }
         state = self._with_behaviour(state)
         self.checkpoints.save(state, step, extra, score)
@@ -276,7 +288,8 @@ class _Run:
         """Summary, export and report; prints where they are."""
         config = self.config
         summary = {
-            "seconds": round(time.perf_counter() - self.started, 2),
+            "seconds": round(self.clock.seconds, 2),
+            "processes": self.clock.processes,
             "steps": step,
             "finished": step == config.steps,
             "eval": {"before": self.before, "after": after},
@@ -296,6 +309,7 @@ class _Run:
             save_decoder(merged(decoder), self.folder / "model", source=source)
         if not self.is_first:
             return summary
+        self.clock.write()
         write_summary(self.folder, summary)
         if self.before and after:
             display.print_evaluation(self.before, after)

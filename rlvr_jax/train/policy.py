@@ -117,6 +117,22 @@ def make_decoder(
     return graphdef, draw()
 
 
+def abstract_parameters(
+    config: Config, architecture: Architecture, mesh: Mesh
+) -> tuple[nnx.GraphDef, nnx.State]:
+    """As `make_decoder`, with shapes and shardings in place of arrays.
+
+    For a run that goes on from a checkpoint: no file of the model is read and nothing
+    is drawn, only to be replaced.
+    """
+    graphdef, shapes = abstract_decoder(config, architecture)
+    return graphdef, jax.tree.map(
+        lambda leaf, at: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=at),
+        shapes,
+        parameter_shardings(shapes, mesh),
+    )
+
+
 def abstract_decoder(
     config: Config, architecture: Architecture
 ) -> tuple[nnx.GraphDef, nnx.State]:

@@ -1,10 +1,14 @@
 """A run folder continues the run that made it, or refuses."""
 
+import hashlib
 import json
 import pathlib
+from collections.abc import Sequence
+from typing import Any
 
 from rlvr_jax import config as config_lib
 from rlvr_jax.config import Config
+from rlvr_jax.data.rows import Problem
 from rlvr_jax.validate import ConfigError
 
 FREE = (
@@ -68,3 +72,36 @@ def check_same_run(config: Config, folder: pathlib.Path) -> None:
             f"run_dir={folder} holds a run with other settings:\n{lines}\nGive those "
             "values to continue it, or choose another --config.run_dir."
         )
+
+
+def fingerprint(problems: Sequence[Problem]) -> dict[str, Any]:
+    """Count and hash of the training problems, in their order."""
+    digest = hashlib.sha256()
+    for problem in problems:
+        parts = [problem.id, problem.question, problem.answer, problem.verifier]
+        digest.update(json.dumps(parts, default=str).encode() + b"\n")
+    return {"count": len(problems), "sha256": digest.hexdigest()}
+
+
+def check_same_problems(
+    problems: Sequence[Problem], saved: dict[str, Any] | None
+) -> None:
+    """Raises a ConfigError where a checkpoint was made with other problems.
+
+    A file that was cut off at the end of a line, or edited, would silently give
+    another order of the data.
+
+    Args:
+      problems: of the run now.
+      saved: `fingerprint` of those before; None in checkpoints that have none.
+    """
+    now = fingerprint(problems)
+    if saved is None or saved == now:
+        return
+    counts = f"{saved['count']} then, {now['count']} now"
+    if saved["count"] == now["count"]:
+        counts = f"{now['count']} both times, not the same"
+    raise ConfigError(
+        f"data.train: the training problems changed since the checkpoint ({counts}). "
+        "Put the file back as it was, or choose another --config.run_dir."
+    )

@@ -31,7 +31,11 @@ from rlvr_jax.train.batches import PromptBatches, slots_for
 from rlvr_jax.train.evaluation import Evaluation, strict_scorer
 from rlvr_jax.train.forward import micro_batch_shape
 from rlvr_jax.train.optimizer import make_critic_optimizer, make_optimizer
-from rlvr_jax.train.policy import architecture_of, make_decoder
+from rlvr_jax.train.policy import (
+    abstract_parameters,
+    architecture_of,
+    make_decoder,
+)
 from rlvr_jax.train.state import StepPlan
 from rlvr_jax.train.warmup import Warmup
 from rlvr_jax.validate import ConfigError
@@ -50,6 +54,7 @@ class Setup:
     tokenizer: Tokenizer
     architecture: Architecture
     parameters: nnx.State
+    """Of a run that resumes: shapes, types and shardings."""
     train: EncodedPrompts
     batches: PromptBatches
     curriculum: Curriculum
@@ -70,8 +75,14 @@ class Setup:
         return dataclasses.replace(self, sampling=sampling)
 
 
-def prepare(config: Config, pool: VerifierPool) -> Setup:
+def prepare(config: Config, pool: VerifierPool, *, resumes: bool = False) -> Setup:
     """Loads data, tokenizer and model, and checks that the verifiers work.
+
+    Args:
+      config: of the run.
+      pool: runs the verifiers.
+      resumes: the parameters will come from a checkpoint: only their shapes, types
+        and shardings are made.
 
     Raises:
       ConfigError, ValueError, FileNotFoundError: what is wrong, and the setting to
@@ -82,12 +93,12 @@ def prepare(config: Config, pool: VerifierPool) -> Setup:
     tokenizer = load_tokenizer(config.model.path)
     train, held_out = _load_prompts(config, tokenizer)
     architecture = architecture_of(config.model, tokenizer.vocab_size)
-    _check_processes(config)
     _check_row_devices(config, mesh)
     reads = _check_verifiers(config, pool, train, held_out)
     slots = slots_for(train.tokens, held_out.tokens if held_out else [])
     end_ids = stop_ids(tokenizer, config.rollout.stop)
-    graphdef, parameters = make_decoder(config, architecture, mesh)
+    make = abstract_parameters if resumes else make_decoder
+    graphdef, parameters = make(config, architecture, mesh)
     batches = PromptBatches(
         train.tokens,
         config.batch.prompts_per_step,
@@ -188,29 +199,18 @@ def _load_prompts(config, tokenizer) -> tuple[EncodedPrompts, EncodedPrompts | N
 
 
 def _check_processes(config: Config) -> None:
-    """What runs in one process only is refused in several."""
+    """What one process has to itself is refused in several: there the host decides."""
     if jax.process_count() == 1:
         return
-    if config.rollout.engine == "slots" or config.reward.execution == "callback":
-        raise ConfigError(
-            f"config: a run of {jax.process_count()} processes needs "
-            "rollout.engine='batch' and reward.execution='pool'."
-        )
-
-
-def _check_processes(config: Config) -> None:
-    """Ways to sample in which the host decides, which one process has to itself."""
-    if jax.process_count() == 1:
-        return
-    rollout = config.rollout
     for name, value, off in (
-        ("engine", rollout.engine, "batch"),
-        ("staleness", rollout.staleness, 0),
+        ("rollout.engine", config.rollout.engine, "batch"),
+        ("rollout.staleness", config.rollout.staleness, 0),
+        ("reward.execution", config.reward.execution, "pool"),
     ):
         if value != off:
             raise ConfigError(
-                f"rollout.{name}={value!r} works in a single process so far, and this "
-                f"run has {jax.process_count()}: set rollout.{name}={off!r}."
+                f"{name}={value!r} works in a single process so far, and this run has "
+                f"{jax.process_count()}: set {name}={off!r}."
             )
 
 

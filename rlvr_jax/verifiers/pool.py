@@ -28,6 +28,8 @@ class _Task:
 
     verifier: str
     sample: dict[str, Any] | None
+    is_retried: bool = False
+    """A worker was killed with SIGKILL over it, once."""
     result: concurrent.futures.Future = dataclasses.field(
         default_factory=concurrent.futures.Future
     )
@@ -38,8 +40,10 @@ class VerifierPool:
 
     A sample whose verifier runs past the deadline gets the status timeout, one whose
     worker dies the status crash; the worker is killed with everything it started, and
-    a fresh one takes its place. Other samples never notice. No process outlives the
-    pool, nor the program, even after kill -9.
+    a fresh one takes its place. Other samples never notice. A worker ended by kill -9
+    (an operator, a machine out of memory) says nothing about its sample, which is
+    verified once more. No process outlives the pool, nor the program, even after
+    kill -9.
 
     Example:
       >>> with VerifierPool(workers=1, timeout_s=5.0) as pool:
@@ -223,6 +227,10 @@ class VerifierPool:
             if outcome.worker_is_lost and self._closed.is_set():
                 task.result.set_exception(_closed_error())
                 return
+            if outcome.was_killed and not task.is_retried:
+                task.is_retried = True
+                self._tasks.put(task)
+                return
             task.result.set_result(outcome.value)
             if outcome.worker_is_lost:
                 return
@@ -232,6 +240,8 @@ class VerifierPool:
 class _Outcome:
     value: Any
     worker_is_lost: bool = False
+    was_killed: bool = False
+    """From outside, by SIGKILL."""
 
 
 def _do(worker: WorkerProcess, task: _Task, timeout_s: float) -> _Outcome:
@@ -252,7 +262,8 @@ def _do(worker: WorkerProcess, task: _Task, timeout_s: float) -> _Outcome:
         problem = f"no verdict within {limit_s:g} s"
         return _failed(task, Status.TIMEOUT, problem, seconds=limit_s)
     except protocol.Closed:
-        return _failed(task, Status.CRASH, worker.ending())
+        outcome = _failed(task, Status.CRASH, worker.ending())
+        return dataclasses.replace(outcome, was_killed=worker.was_killed)
     except (KeyError, TypeError, ValueError) as error:
         return _failed(task, Status.CRASH, f"the worker wrote nonsense: {error!r}")
 

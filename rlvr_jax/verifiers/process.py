@@ -114,6 +114,11 @@ class WorkerProcess:
             return f"the worker exited with code {code}"
         return f"the worker was killed by {signal.Signals(-code).name}"
 
+    @property
+    def was_killed(self) -> bool:
+        """Whether SIGKILL ended it."""
+        return self._process.poll() == -signal.SIGKILL
+
     def interrupt(self) -> None:
         """Kills the worker's process group; `kill` must still follow."""
         with contextlib.suppress(ProcessLookupError, PermissionError):
