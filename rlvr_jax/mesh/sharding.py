@@ -30,6 +30,25 @@ RULES: dict[str, tuple[str | None, ...]] = {
 """Parameters without a row (norms, routers, other biases, adapters) are everywhere."""
 
 
+def check_heads(num_heads: int, mesh: Mesh | AbstractMesh) -> None:
+    """Each device of the axis "tensor" computes whole attention heads.
+
+    Heads of keys and values need not divide: where they are fewer than the devices,
+    several hold the same.
+
+    Raises:
+      ValueError: the heads do not divide; the message says which sizes do.
+    """
+    parts = dict(mesh.shape)["tensor"]
+    if num_heads % parts:
+        fitting = [str(n) for n in range(1, num_heads + 1) if num_heads % n == 0]
+        raise ValueError(
+            f"mesh: {num_heads} attention heads do not divide over {parts} tensor "
+            f"devices (mesh.shape={tuple(dict(mesh.shape).values())}). Set its third "
+            f"size to one of {', '.join(fitting)}."
+        )
+
+
 def parameter_spec(
     name: str, shape: tuple[int, ...], mesh: Mesh | AbstractMesh
 ) -> PartitionSpec:

@@ -12,7 +12,7 @@ from jax.sharding import AbstractMesh, Mesh, NamedSharding
 
 from rlvr_jax.config import Config
 from rlvr_jax.mesh.mesh import AXES
-from rlvr_jax.mesh.sharding import parameter_spec
+from rlvr_jax.mesh.sharding import check_heads, parameter_spec
 from rlvr_jax.models.architecture import Architecture
 from rlvr_jax.models.decoder import parameter_shapes
 from rlvr_jax.models.known import KNOWN
@@ -152,6 +152,7 @@ def plan_pod(
     architecture = planned_architecture(config, layers)
     shape = filled_shape(config.mesh.shape, topology.devices)
     abstract = AbstractMesh(shape, AXES)
+    check_heads(architecture.num_heads, abstract)
     work = work_of(config, architecture)
     _check_positions(work)
     rows = sharding_rows(architecture, abstract)

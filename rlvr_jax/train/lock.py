@@ -90,7 +90,11 @@ class RunLock:
         return self
 
     def __exit__(self, *exception: object) -> None:
-        """Gives the folder back, unless it is lost."""
+        """Gives the folder back."""
+        self.release()
+
+    def release(self) -> None:
+        """Gives the folder back, unless it is lost; twice is harmless."""
         self._done.set()
         if self._thread.is_alive():
             self._thread.join()

@@ -18,7 +18,7 @@ from rlvr_jax.analysis.report import write_report
 from rlvr_jax.config import Config
 from rlvr_jax.data.curriculum import BatchShort, CurriculumExhausted
 from rlvr_jax.mesh.mesh import fetch
-from rlvr_jax.mesh.processes import anywhere
+from rlvr_jax.mesh.processes import anywhere, ending_together
 from rlvr_jax.models.lora import merged, save_adapters
 from rlvr_jax.models.weights import save_decoder
 from rlvr_jax.train import display, replay
@@ -62,6 +62,7 @@ def run(config: Config) -> dict[str, Any]:
         VerifierPool(reward.workers, reward.timeout_s) as pool,
         stop_on_signals() as stop,
         Checkpoints(folder / "checkpoints", config.checkpoint) as checkpoints,
+        ending_together(lock.release),
     ):
         clock = RunClock(folder, writes=jax.process_index() == 0)
         setup = prepare(config, pool, resumes=checkpoints.latest is not None)

@@ -19,6 +19,7 @@ from rlvr_jax.data.problems import load_problems
 from rlvr_jax.data.prompts import EncodedPrompts, encode_prompts, encode_solutions
 from rlvr_jax.data.tokenizer import Tokenizer, load_tokenizer, stop_ids
 from rlvr_jax.mesh.mesh import make_mesh, row_spec
+from rlvr_jax.mesh.sharding import check_heads
 from rlvr_jax.models.architecture import Architecture
 from rlvr_jax.rollout.sampler import Sampling
 from rlvr_jax.rollout.scorer import (
@@ -93,6 +94,7 @@ def prepare(config: Config, pool: VerifierPool, *, resumes: bool = False) -> Set
     tokenizer = load_tokenizer(config.model.path)
     train, held_out = _load_prompts(config, tokenizer)
     architecture = architecture_of(config.model, tokenizer.vocab_size)
+    check_heads(architecture.num_heads, mesh)
     _check_row_devices(config, mesh)
     reads = _check_verifiers(config, pool, train, held_out)
     slots = slots_for(train.tokens, held_out.tokens if held_out else [])

@@ -33,21 +33,22 @@ def start(run_dir, *flags: str, recipe: str = RECIPE, devices: int = 1):
 def run(run_dir, *flags: str, expect: int = 0, **options) -> str:
     """Runs to the end and returns what was printed."""
     process = start(run_dir, *flags, **options)
-    code = process.wait(timeout=300)
+    code = process.wait(timeout=600)
     printed = pathlib.Path(f"{run_dir}.log").read_text()
     assert code == expect, printed
     return printed
 
 
-def wait_for_steps(process, run_dir: pathlib.Path, count: int) -> None:
+def wait_for_steps(process, run_dir: pathlib.Path, count: int, log: str = "") -> None:
     """Returns once `count` training steps stand in metrics.jsonl."""
-    path, deadline = run_dir / "metrics.jsonl", time.monotonic() + 240
+    path, deadline = run_dir / "metrics.jsonl", time.monotonic() + 600
+    log = log or f"{run_dir}.log"
     while time.monotonic() < deadline:
-        assert process.poll() is None, pathlib.Path(f"{run_dir}.log").read_text()
+        assert process.poll() is None, pathlib.Path(log).read_text()
         if path.exists() and path.read_text().count('"reward/mean"') >= count:
             return
         time.sleep(0.02)
-    raise AssertionError(f"no {count} steps within 240 s")
+    raise AssertionError(f"no {count} steps within 600 s")
 
 
 def metrics(run_dir: pathlib.Path) -> list[dict]:

@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -15,34 +16,35 @@ from safetensors.numpy import load_file
 from tests.end_to_end import command
 
 FLAGS = (
-    "--config.mesh.shape=(2,1,1)",
     "--config.steps=3",
-    "--config.warmup.steps=10",
-    "--config.checkpoint.every_steps=2",
+    "--config.warmup.steps=2",
+    "--config.checkpoint.every_steps=1",
+    "--config.logging.report=false",
 )
 
 
-def start_two(run_dir, *flags: str) -> list[subprocess.Popen]:
-    """The same command twice, with the number of the process in its environment."""
+def start(run_dir, count: int, *flags: str) -> list[subprocess.Popen]:
+    """The same command in each process, which knows its number by its environment."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     started = []
-    for index in range(2):
+    for index in range(count):
         environment = os.environ | {
             "JAX_PLATFORMS": "cpu",
             "XLA_FLAGS": "--xla_force_host_platform_device_count=1",
             "RLVR_COORDINATOR": f"127.0.0.1:{port}",
-            "RLVR_NUM_PROCESSES": "2",
+            "RLVR_NUM_PROCESSES": str(count),
             "RLVR_PROCESS_ID": str(index),
         }
-        with pathlib.Path(f"{run_dir}.{index}.log").open("a") as log:
+        with pathlib.Path(f"{run_dir}.{index}.log").open("w") as log:
             started.append(
                 subprocess.Popen(
                     [
                         *(sys.executable, "-m", "launch.train"),
                         f"--config={command.RECIPE}",
                         f"--config.run_dir={run_dir}",
+                        f"--config.mesh.shape=({count},1,1)",
                         *FLAGS,
                         *flags,
                     ],
@@ -56,10 +58,15 @@ def start_two(run_dir, *flags: str) -> list[subprocess.Popen]:
 
 
 def finish(processes, run_dir) -> list[str]:
-    codes = [process.wait(timeout=300) for process in processes]
-    printed = [pathlib.Path(f"{run_dir}.{i}.log").read_text() for i in range(2)]
-    assert codes == [0, 0], "\n".join(printed)
+    """What each printed."""
+    codes = [process.wait(timeout=900) for process in processes]
+    printed = read_logs(run_dir, len(processes))
+    assert set(codes) == {0}, "\n".join(printed)
     return printed
+
+
+def read_logs(run_dir, count: int) -> list[str]:
+    return [pathlib.Path(f"{run_dir}.{i}.log").read_text() for i in range(count)]
 
 
 def assert_equal_runs(run_dir, single):
@@ -80,36 +87,67 @@ def assert_equal_runs(run_dir, single):
 
 @pytest.fixture(scope="module")
 def single(tmp_path_factory):
-    """The run in one process with two devices."""
+    """The run in one process, on one device."""
     run_dir = tmp_path_factory.mktemp("runs") / "single"
-    command.run(run_dir, *FLAGS, devices=2)
+    command.run(run_dir, *FLAGS)
     return run_dir
 
 
 @pytest.mark.slow
-def test_two_processes_are_one_run(single, tmp_path):
-    run_dir = tmp_path / "two"
-    printed = finish(start_two(run_dir), run_dir)
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("count", [2, 4])
+def test_several_processes_are_one_run(single, tmp_path, count):
+    run_dir = tmp_path / "several"
+    printed = finish(start(run_dir, count), run_dir)
     assert_equal_runs(run_dir, single)
     # Process 0 alone writes and prints; a second writer would double every line.
     steps = [m["step"] for m in command.metrics(run_dir) if "reward/mean" in m]
     assert steps == [0, 1, 2]
     assert "3/3 steps" in printed[0]
-    assert "steps" not in printed[1]
+    assert not any("steps" in text for text in printed[1:])
     versions = json.loads((run_dir / "versions.json").read_text())
-    assert versions["devices"].startswith("2 x")
+    assert versions["devices"].startswith(f"{count} x")
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1800)
 def test_a_preemption_notice_to_one_process_stops_both(single, tmp_path):
     """SIGTERM at one host: both save at the same step and exit 0; the same command
     goes on to the same end."""
     run_dir = tmp_path / "preempted"
-    processes = start_two(run_dir)
-    command.wait_for_steps(processes[0], run_dir, 1)
+    processes = start(run_dir, 2)
+    command.wait_for_steps(processes[0], run_dir, 1, log=f"{run_dir}.0.log")
     processes[1].send_signal(signal.SIGTERM)
     finish(processes, run_dir)
     summary = json.loads((run_dir / "summary.json").read_text())
     if not summary["finished"]:
-        finish(start_two(run_dir), run_dir)
+        finish(start(run_dir, 2), run_dir)
     assert_equal_runs(run_dir, single)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("victim", [1, 0])
+def test_one_process_killed_ends_the_other_and_the_same_command_continues(
+    tmp_path, victim
+):
+    """kill -9 at one of two: the other says so and ends within seconds; continued, the
+    run is bit for bit the one of two processes that nothing befell."""
+    whole, killed = tmp_path / "whole", tmp_path / "killed"
+    finish(start(whole, 2), whole)
+    processes = start(killed, 2)
+    command.wait_for_steps(processes[0], killed, 1, log=f"{killed}.0.log")
+    processes[victim].kill()
+    began = time.monotonic()
+    other = processes[1 - victim]
+    assert other.wait(timeout=120) != 0
+    took = time.monotonic() - began
+    printed = read_logs(killed, 2)[1 - victim]
+    print(f"process {victim} killed: the other ended after {took:.1f} s")
+    assert f"process {1 - victim} of 2 lost another one" in printed, printed
+    assert "Start the same command again" in printed
+    finish(start(killed, 2), killed)
+    assert command.weights(killed) == command.weights(whole)
+    assert command.metrics(killed) == command.metrics(whole)
+    texts = [(d / "completions.jsonl").read_text() for d in (killed, whole)]
+    assert texts[0] == texts[1]

@@ -163,6 +163,20 @@ def test_an_unknown_setting_names_the_nearest(argument, message):
     assert str(caught.value) == f"config: {message}"
 
 
+@pytest.mark.parametrize("name", ["mesh", "rollout", "optimizer"])
+def test_a_group_of_settings_takes_no_value(name):
+    with pytest.raises(ConfigError) as caught:
+        flags._check_groups(["--config=recipe.py", f"--config.{name}=3"])
+    text = str(caught.value)
+    assert text.startswith(f"config: {name} is a group of settings; give one of them")
+    assert f"--config.{name}." in text
+
+
+def test_a_setting_or_a_preset_is_no_group():
+    flags._check_groups(["--config=recipe.py", "--config.objective=dapo", "--x"])
+    flags._check_groups(["--config.mesh.shape=(1,1,8)", "--noconfig.data.shuffle"])
+
+
 def test_every_setting_is_known_by_its_dotted_name():
     """Names counted in the JSON form of the settings: sections and fields."""
     sections = to_dict(Config())

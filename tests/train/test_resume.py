@@ -6,7 +6,8 @@ import pytest
 
 from rlvr_jax import config as config_lib
 from rlvr_jax.config import Config
-from rlvr_jax.train.resume import check_same_run
+from rlvr_jax.data.rows import Problem
+from rlvr_jax.train.resume import check_same_problems, check_same_run, fingerprint
 from rlvr_jax.validate import ConfigError
 
 
@@ -119,3 +120,30 @@ def test_an_unreadable_config_says_so(folder, content):
     message = str(caught.value)
     assert message.startswith(f"run_dir={folder}: config.json is not readable (")
     assert message.endswith("remove the folder or choose another --config.run_dir.")
+
+
+def problems(count=3, **changes):
+    fields = {"answer": "2", "verifier": "math", "meta": {}} | changes
+    return [Problem(id=f"p-{i}", question=f"{i} + 1 =", **fields) for i in range(count)]
+
+
+def test_the_same_problems_continue():
+    check_same_problems(problems(), json.loads(json.dumps(fingerprint(problems()))))
+    check_same_problems(problems(), None)  # a checkpoint from before there was one
+
+
+@pytest.mark.parametrize(
+    ("now", "counts"),
+    [
+        (problems(2), "3 then, 2 now"),
+        (problems(answer="3"), "3 both times, not the same"),
+        (problems(verifier="exact"), "3 both times, not the same"),
+        (problems()[::-1], "3 both times, not the same"),
+    ],
+    ids=["cut off", "answers", "verifier", "order"],
+)
+def test_other_problems_are_refused(now, counts):
+    with pytest.raises(ConfigError) as caught:
+        check_same_problems(now, fingerprint(problems()))
+    assert f"changed since the checkpoint ({counts})" in str(caught.value)
+    assert str(caught.value).startswith("data.train: ")

@@ -141,3 +141,16 @@ def _write_everywhere(data):
 def interrupt_itself(sample):
     os.kill(os.getpid(), signal.SIGTERM)
     time.sleep(60)
+
+
+def killed_once(sample):
+    """Dies by kill -9 at the first call: `sample.answer` is a file that it leaves."""
+    try:
+        open(sample.answer, "x").close()
+    except FileExistsError:
+        return True
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def killed_always(sample):
+    os.kill(os.getpid(), signal.SIGKILL)

@@ -80,6 +80,18 @@ def test_a_bad_function_costs_its_own_sample_only(pool, function, status, words)
     assert _marked_processes() == workers
 
 
+def test_kill_9_of_a_worker_costs_no_sample(pool, tmp_path):
+    """It says nothing about the sample, which is verified once more; not for ever."""
+    answers = [str(i) for i in range(10)]
+    good = [sample("echo", answer, answer) for answer in answers]
+    once = sample("killed_once", answer=str(tmp_path / "called"))
+    verdicts = pool.verify([*good, once, sample("killed_always"), *good])
+    assert [v.status for v in verdicts[:11]] == [Status.CORRECT] * 11
+    assert verdicts[11].status is Status.CRASH
+    assert "SIGKILL" in verdicts[11].detail
+    assert [v.status for v in verdicts[12:]] == [Status.CORRECT] * 10
+
+
 def test_order_is_kept_when_later_samples_finish_first(pool):
     naps = [0.3, 0.0, 0.1, 0.0, 0.2, 0.0]
     samples = [Sample(HOSTILE + "nap", "", nap) for nap in naps]
