@@ -43,7 +43,7 @@ def test_main_effects_are_those_of_least_squares():
     ("rate", "helps", "harms"),
     [
         (30.0, ("length", "scale", "ratio"), ()),
-        (8.0, ("length",), ("scale",)),
+        pytest.param(8.0, ("length",), ("scale",), marks=pytest.mark.slow),
     ],
 )
 def test_which_repairs_help_at_which_step_size(rate, helps, harms):
