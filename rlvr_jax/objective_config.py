@@ -132,6 +132,9 @@ class Objective:
     """"copy" the policy every reference_every_steps (R1-Zero), "reset" (copy, and a new
     optimizer state: ProRL) or "ema" (every step)."""
     reference_every_steps: int = 400
+    reset_after_evaluations: int = 0
+    """Of "reset": done after so many evaluations in a row without a new best pass@1
+    (ProRL), in place of every so many steps; 0: by steps."""
     reference_decay: float = 0.99
     """Of "ema": reference = decay x reference + (1 - decay) x policy."""
 

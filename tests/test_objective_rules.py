@@ -106,6 +106,14 @@ def test_every_setting_has_another_value_to_try():
         ),
         ({"dual_clip": 1.1}, "must exceed 1 + objective.epsilon_high = 1.28"),
         ({"token_band": (2.0, 0.5)}, "objective.token_band"),
+        (
+            {
+                "beta": 0.1,
+                "reference_update": "reset",
+                "reset_after_evaluations": 2,
+            },
+            "set evaluation.every_steps",
+        ),
         ({"gamma": 1.5, "advantage": "gae", "scale_rewards": "none"}, "in [0, 1]"),
     ],
 )

@@ -158,11 +158,16 @@ def _divergence(o: Objective) -> str:
     updates = {
         "never": "",
         "copy": f"; reference copied every {o.reference_every_steps} steps",
-        "reset": f"; reference and optimizer reset every {o.reference_every_steps} "
-        "steps",
+        "reset": f"; reference and optimizer reset {_when_reset(o)}",
         "ema": f"; reference a moving average, decay {o.reference_decay:g}",
     }[o.reference_update]
     return f"{o.beta:g} x {o.kl_estimator} in the {o.kl_placement}{updates}"
+
+
+def _when_reset(o: Objective) -> str:
+    if o.reset_after_evaluations:
+        return f"after {o.reset_after_evaluations} evaluations without a new best"
+    return f"every {o.reference_every_steps} steps"
 
 
 def _entropy(o: Objective) -> str:

@@ -86,6 +86,11 @@ CHOICES = {
         50,
         "copied every 50 steps",
     ),
+    "reset_after_evaluations": (
+        {"beta": 0.1, "reference_update": "reset"},
+        3,
+        "reset after 3 evaluations without a new best",
+    ),
     "reference_decay": (
         {"beta": 0.1, "reference_update": "ema"},
         0.9,
