@@ -60,18 +60,19 @@ class Control:
         if stopped is not None:
             return Steer(stopped, ended=True)
         closed = _find(tokens, self.close)
-        if closed < 0 and 0 < self.budget <= len(tokens):
+        # Where the sentence has begun it is being written: no second start.
+        if (
+            closed < 0
+            and 0 < self.budget <= len(tokens)
+            and not any(forced[self.budget : self.budget + 1])
+        ):
             text = (*self.budget_text, *self.close)
             return Steer(self.budget, force=text)
-        if 0 <= closed < self.least_thinking and self._waits(forced) < self.max_waits:
-            return Steer(closed, force=self.wait)
+        if 0 <= closed < self.least_thinking:
+            written = sum(forced[len(self.prefix) : closed])
+            if written < self.max_waits * len(self.wait):
+                return Steer(closed, force=self.wait)
         return None
-
-    def _waits(self, forced: Sequence[bool]) -> int:
-        """Runs of forced tokens behind the prefix."""
-        behind = list(forced)[len(self.prefix) :]
-        starts = zip([False, *behind], behind, strict=False)
-        return sum(now and not before for before, now in starts)
 
     def _stopped(self, tokens: Sequence[int]) -> int | None:
         """Tokens up to the first complete stop text, or None."""

@@ -125,6 +125,7 @@ def prepare(config: Config, pool: VerifierPool) -> Setup:
             prompts_per_step=batches.size,
             max_completion_tokens=config.rollout.max_completion_tokens,
             seed=config.seed,
+            streams=config.rollout.token_budget > 0,
         ),
         scorer=scorer,
         sampling=sampling,
