@@ -49,6 +49,11 @@ class Control:
         """Tokens after which a new completion must be looked at."""
         return min(self.budget or limit, limit)
 
+    def thinking_tokens(self, tokens: Sequence[int]) -> int:
+        """Those before the thoughts were closed; all, where they never were."""
+        closed = _find(tokens, self.close)
+        return len(tokens) if closed < 0 else closed
+
     def look(self, tokens: Sequence[int], forced: Sequence[bool]) -> Steer | None:
         """What to do with a completion of these tokens; None lets it go on.
 

@@ -221,11 +221,10 @@ class Passage:
         changed = np.zeros(len(steps), bool)
         for slot in np.flatnonzero(running.owner >= 0):
             number, count = running.owner[slot], steps[slot]
-            if ended[slot]:
-                continue
             own = forced[slot, :count] != NOT_FORCED
+            # Of one that ended, too: what closes early may end before the next look.
             todo = control.look(tokens[slot, :count].tolist(), own.tolist())
-            if todo is None and count < stop_at[slot]:
+            if todo is None and (ended[slot] or count < stop_at[slot]):
                 continue
             changed[slot] = True
             stop_at[slot] = self.limits[number]

@@ -15,7 +15,7 @@ from rlvr_jax.rollout.engine import Engine
 from rlvr_jax.rollout.sampler import Sampling, row_keys, sample
 from rlvr_jax.rollout.scoring import Scores
 from rlvr_jax.train.setup import Setup
-from rlvr_jax.train.streaming import control_of, stream
+from rlvr_jax.train.streaming import make_engine, stream
 from rlvr_jax.types import Rollouts
 
 
@@ -122,12 +122,12 @@ class Roller:
 
 def engine_for(setup: Setup, sampling: Sampling) -> Engine:
     """The slot engine of a run."""
-    return Engine(
+    return make_engine(
+        setup.config,
+        setup.tokenizer,
+        setup.architecture,
         setup.step_plan.graphdef,
         sampling,
-        setup.architecture.vocab_size,
-        num_slots=setup.config.rollout.slots,
-        control=control_of(setup.config.control, setup.tokenizer),
     )
 
 

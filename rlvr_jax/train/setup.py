@@ -33,6 +33,7 @@ from rlvr_jax.train.forward import micro_batch_shape
 from rlvr_jax.train.optimizer import make_critic_optimizer, make_optimizer
 from rlvr_jax.train.policy import architecture_of, make_decoder
 from rlvr_jax.train.state import StepPlan
+from rlvr_jax.train.streaming import steering_engine
 from rlvr_jax.train.warmup import Warmup
 from rlvr_jax.validate import ConfigError
 from rlvr_jax.verifiers.base import Sample
@@ -130,7 +131,9 @@ def prepare(config: Config, pool: VerifierPool) -> Setup:
         scorer=scorer,
         sampling=sampling,
         step_plan=step_plan,
-        evaluation=_evaluation(config, held_out, graphdef, batches, sampling, scorer)
+        evaluation=_evaluation(
+            config, held_out, graphdef, batches, sampling, scorer, architecture
+        )
         if held_out
         else None,
         warmup=_warmup(config, train, tokenizer, batches, step_plan),
@@ -269,7 +272,9 @@ def _check_verifiers(config, pool, train, held_out) -> dict[str, str]:
     return reads
 
 
-def _evaluation(config, held_out, graphdef, batches, sampling, scorer) -> Evaluation:
+def _evaluation(
+    config, held_out, graphdef, batches, sampling, scorer: Scorer, architecture
+) -> Evaluation:
     settings = config.evaluation
     sampling = dataclasses.replace(
         sampling,
@@ -289,6 +294,9 @@ def _evaluation(config, held_out, graphdef, batches, sampling, scorer) -> Evalua
         sampling=sampling,
         seed=config.seed,
         strict=strict_scorer(scorer, held_out.problems, settings.strict_verifier),
+        engine=steering_engine(
+            config, scorer.tokenizer, architecture, graphdef, sampling
+        ),
     )
 
 

@@ -189,3 +189,39 @@ def test_a_stale_run_is_behind_by_its_bound_and_continues_after_a_kill(tmp_path)
     process.wait()
     command.run(killed, *STALE)
     assert_same_run(killed, whole)
+
+
+PARTIAL = (
+    "--config.rollout.engine=slots",
+    "--config.rollout.slots=16",
+    "--config.rollout.token_budget=1",
+    "--config.rollout.waiting_batches=3",
+    "--config.rollout.max_group_age=3",
+    "--config.rollout.staleness=1",
+    "--config.objective.importance_correction=clamp",
+)
+
+
+def test_a_run_of_partial_rollouts_continues_after_a_kill(tmp_path):
+    """DATA-07: completions that wait are part of the checkpoint, also while batches
+    are sampled ahead; tokens are never older than both bounds together."""
+    whole, killed = tmp_path / "whole", tmp_path / "killed"
+    command.run(whole, *PARTIAL)
+    trained = [line for line in command.metrics(whole) if "reward/mean" in line]
+    gaps = [line["rollout/token_gap_max"] for line in trained]
+    assert gaps[0] == 0
+    assert 3 <= max(gaps) <= 4
+    assert [line["rollout/waiting_groups"] for line in trained] == [24] * 6
+    assert 0 < trained[-1]["rollout/old_token_share"] < 1
+    assert trained[0]["mismatch/abs_logprob_mean"] < 1e-5
+    assert trained[-1]["mismatch/abs_logprob_mean"] > 1e-4
+    lines = (whole / "completions.jsonl").read_text().splitlines()
+    rows = [json.loads(line) for line in lines]
+    assert all(sum(n for _, n in row["versions"]) == row["tokens"] for row in rows)
+    assert max(len(row["versions"]) for row in rows) > 1
+    process = command.start(killed, *PARTIAL)
+    command.wait_for_steps(process, killed, 3)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    command.run(killed, *PARTIAL)
+    assert_same_run(killed, whole)
