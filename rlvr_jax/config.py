@@ -72,6 +72,7 @@ class DataConfig:
     template: str = "chat"
     """"chat" (the tokenizer's chat template), "raw" (the question as it stands)."""
     system_prompt: str = ""
+    """The chat's first message, or the first paragraph of a raw prompt."""
     question_suffix: str = ""
     """Added to each question, as an instruction on the form of the answer."""
     few_shot: int = 0

@@ -99,7 +99,6 @@ def ignored(config: Config) -> Iterator[str]:
         ),
         (model.lora_rank == 0, ["model.lora_alpha"], "model.lora_rank is 0"),
         (data.template == "chat", ["data.few_shot"], "data.template is 'chat'"),
-        (data.template == "raw", ["data.system_prompt"], "data.template is 'raw'"),
         (not reward.format, ["reward.format_weight"], "reward.format is empty"),
         (
             not data.decontaminate,

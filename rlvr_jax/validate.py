@@ -1,7 +1,9 @@
 """Checks of the settings before anything is loaded: one error that lists all faults."""
 
+import dataclasses
 import re
 from collections.abc import Iterator
+from typing import Any
 
 from rlvr_jax import objective_rules
 from rlvr_jax.config import Config
@@ -161,7 +163,8 @@ class ConfigError(ValueError):
 
 def validate(config: Config) -> None:
     """Raises a ConfigError that names every fault, or returns."""
-    faults = [
+    missing = [f"{name} is not set; give it a value." for name in _missing(config)]
+    faults = missing or [
         *_ranges(config),
         *_batch(config),
         *_partial(config),
@@ -170,6 +173,16 @@ def validate(config: Config) -> None:
     ]
     if faults:
         raise ConfigError("\n".join(f"config: {fault}" for fault in faults))
+
+
+def _missing(section: Any, prefix: str = "") -> Iterator[str]:
+    """Settings without a value: what a run does would not be said anywhere."""
+    for field in dataclasses.fields(section):
+        value, name = getattr(section, field.name), f"{prefix}{field.name}"
+        if value is None:
+            yield name
+        elif dataclasses.is_dataclass(value):
+            yield from _missing(value, f"{name}.")
 
 
 def _ranges(config: Config) -> Iterator[str]:

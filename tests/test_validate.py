@@ -259,7 +259,6 @@ IGNORED = [
     ("data.task_options", '{"max_operand": 3}', {}, "is a task:"),
     ("data.subset", "main", {}, "is a hub:"),
     ("data.few_shot", 2, {}, "data.template is 'chat'"),
-    ("data.system_prompt", "Hi", {"data.template": "raw"}, "data.template is 'raw'"),
     ("reward.format_weight", 0.5, {}, "reward.format is empty"),
     ("noise.random_rate", 0.2, {}, "noise.pays is 'verdict'"),
     ("noise.mislabelled_rate", 0.2, {}, "noise.pays is 'verdict'"),

@@ -27,8 +27,8 @@ from rlvr_jax.rollout.scoring import Scores
 from rlvr_jax.train.merging import (
     RolloutMerger,
     informative_first,
+    joined_scores,
     mean_metrics,
-    merged_scores,
 )
 from rlvr_jax.train.rollouts import Roller, Scored
 from rlvr_jax.train.setup import Setup
@@ -180,7 +180,7 @@ class Collector:
         return Batch(
             np.concatenate([held.indices, more.indices])[rows],
             self._merge(held.rollouts, more.rollouts, rows),
-            merged_scores(held.scores, more.scores, rows),
+            joined_scores([held.scores, more.scores], rows),
             np.concatenate([held.kept, more.kept])[rows],
         )
 

@@ -15,7 +15,7 @@ from rlvr_jax.rollout.control import Control
 from rlvr_jax.rollout.engine import Engine
 from rlvr_jax.rollout.sampler import Sampling
 from rlvr_jax.rollout.scoring import Scorer, Scores
-from rlvr_jax.train.merging import mean_metrics, merged_scores
+from rlvr_jax.train.merging import joined_scores, mean_metrics
 from rlvr_jax.types import Rollouts
 
 
@@ -127,10 +127,7 @@ def stream(
         )
         begun = time.perf_counter()
         scores = [verdicts[prompt].result() for prompt in range(len(indices))]
-    merged = scores[0]
-    for more in scores[1:]:
-        rows = np.arange(len(merged.rewards) + 1)
-        merged = merged_scores(merged, more, rows)
+    merged = joined_scores(scores)
     metrics = mean_metrics([(each.metrics, 1) for each in scores])
     merged = dataclasses.replace(merged, metrics=metrics)
     wait_s = time.perf_counter() - begun
