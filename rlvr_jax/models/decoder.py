@@ -127,8 +127,10 @@ class Decoder(nnx.Module):
         self, tokens: Int[Array, "P G T"], prompts: PromptCache
     ) -> tuple[Float[Array, "P G T D"], CompletionCache]:
         """`extend`, and the cache from which `decode` goes on behind any token."""
-        hidden, cache = self._extended(tokens, prompts, None, keeps=True)
-        return hidden, CompletionCache(*cache)
+        hidden, (keys, values, picked) = self._extended(
+            tokens, prompts, None, keeps=True
+        )
+        return hidden, CompletionCache(keys, values, picked)
 
     def _extended(self, tokens, prompts: PromptCache, routes, *, keeps: bool):
         """Hidden states, and (keys, values, picked experts); keys only if it keeps."""

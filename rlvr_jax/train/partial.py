@@ -124,9 +124,8 @@ class PartialCollector(Collector):
         """Verdicts of complete groups; the first one again in the places left."""
         groups = [*taken, *[taken[0]] * (size - len(taken))]
         prompts = self._waiting.prompts(groups)
-        routes = None
-        if groups[0].prompt_routes is not None:
-            routes = np.stack([group.prompt_routes for group in groups])
+        found = [g.prompt_routes for g in groups if g.prompt_routes is not None]
+        routes = np.stack(found) if found else None
         rollouts = joined([group.rows for group in groups]).as_rollouts(
             prompts.tokens,
             prompts.lengths,

@@ -83,7 +83,6 @@ def prepare(config: Config, pool: VerifierPool) -> Setup:
     tokenizer = load_tokenizer(config.model.path)
     train, held_out = _load_prompts(config, tokenizer)
     architecture = architecture_of(config.model, tokenizer.vocab_size)
-    _check_processes(config)
     _check_row_devices(config, mesh)
     reads = _check_verifiers(config, pool, train, held_out)
     slots = slots_for(train.tokens, held_out.tokens if held_out else [])
@@ -192,29 +191,18 @@ def _load_prompts(config, tokenizer) -> tuple[EncodedPrompts, EncodedPrompts | N
 
 
 def _check_processes(config: Config) -> None:
-    """What runs in one process only is refused in several."""
-    if jax.process_count() == 1:
-        return
-    if config.rollout.engine == "slots" or config.reward.execution == "callback":
-        raise ConfigError(
-            f"config: a run of {jax.process_count()} processes needs "
-            "rollout.engine='batch' and reward.execution='pool'."
-        )
-
-
-def _check_processes(config: Config) -> None:
     """Ways to sample in which the host decides, which one process has to itself."""
     if jax.process_count() == 1:
         return
-    rollout = config.rollout
     for name, value, off in (
-        ("engine", rollout.engine, "batch"),
-        ("staleness", rollout.staleness, 0),
+        ("rollout.engine", config.rollout.engine, "batch"),
+        ("rollout.staleness", config.rollout.staleness, 0),
+        ("reward.execution", config.reward.execution, "pool"),
     ):
         if value != off:
             raise ConfigError(
-                f"rollout.{name}={value!r} works in a single process so far, and this "
-                f"run has {jax.process_count()}: set rollout.{name}={off!r}."
+                f"{name}={value!r} works in a single process so far, and this run has "
+                f"{jax.process_count()}: set {name}={off!r}."
             )
 
 
