@@ -21,6 +21,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "curriculum.draw": ("order", "priority"),
     "curriculum.pass_rate_of": ("latest", "all"),
     "rollout.engine": ("batch", "slots"),
+    "rollout.overdue": ("finish", "drop"),
     "reward.execution": ("pool", "callback"),
     "noise.pays": ("verdict", "random", "format", "majority", "incorrect"),
     "objective.advantage": tuple(objective_rules.SCALES),
@@ -66,6 +67,9 @@ AT_LEAST: dict[str, float] = {
     "rollout.top_k": 0,
     "rollout.slots": 1,
     "rollout.staleness": 0,
+    "rollout.token_budget": 0,
+    "rollout.waiting_batches": 1,
+    "rollout.max_group_age": 1,
     "control.budget": 0,
     "control.least_thinking": 0,
     "control.max_waits": 1,
@@ -164,6 +168,7 @@ def validate(config: Config) -> None:
     faults = missing or [
         *_ranges(config),
         *_batch(config),
+        *_partial(config),
         *objective_rules.faults(config),
         *ignored(config),
     ]
@@ -263,6 +268,26 @@ def _batch(config: Config) -> Iterator[str]:
                 f"divides a minibatch of {rows}; possible: "
                 f"{', '.join(map(str, fitting))} (or 0 for a whole minibatch)."
             )
+
+
+def _partial(config: Config) -> Iterator[str]:
+    """Completions that take several steps (rollout.token_budget)."""
+    rollout, stages = config.rollout, config.curriculum.stages
+    if rollout.token_budget <= 0:
+        return
+    if rollout.max_group_age < rollout.waiting_batches:
+        yield (
+            f"rollout.max_group_age={rollout.max_group_age} is less than "
+            f"rollout.waiting_batches={rollout.waiting_batches}: so many batches would "
+            "grow older while they wait. Raise the one or lower the other."
+        )
+    if "max_completion_tokens" in stages:
+        yield (
+            f"rollout.token_budget={rollout.token_budget} keeps completions over "
+            "several steps, which must not change their room: leave "
+            "max_completion_tokens out of curriculum.stages, or set "
+            "rollout.token_budget=0."
+        )
 
 
 def _nearest_multiple(number: int, divisor: int) -> int:
