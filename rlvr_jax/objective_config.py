@@ -52,6 +52,9 @@ class Objective:
     """Length-adaptive lambda 1 - 1 / (alpha length): VAPO 0.05, SAO 1.5; 0: off."""
     lam_critic: float = 1.0
     """Lambda of the critic's targets (VC-PPO: 1)."""
+    bootstrap_truncated: bool = False
+    """A completion cut at the limit ends in the critic's value of its last state in
+    place of its reward, as one that would go on (Step 3.5 Flash)."""
     value_clip: float = 0.2
     """Largest move of a value per step; 0 for no bound."""
 

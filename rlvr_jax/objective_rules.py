@@ -50,7 +50,15 @@ ADVANTAGE_READS: dict[str, tuple[str, ...]] = {
     "running_mean": ("baseline_window",),
     "reinforce_pp": ("gamma", "std_ddof"),
     "reinforce_pp_baseline": ("std_ddof",),
-    "gae": ("gamma", "lam", "lam_alpha", "lam_critic", "value_clip", "std_ddof"),
+    "gae": (
+        "gamma",
+        "lam",
+        "lam_alpha",
+        "lam_critic",
+        "bootstrap_truncated",
+        "value_clip",
+        "std_ddof",
+    ),
 }
 _BY_STD = ("group", "rloo", "best_of_group", "gdpo", "gae")
 SCALES: dict[str, tuple[str, ...]] = {

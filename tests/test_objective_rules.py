@@ -36,6 +36,7 @@ OTHER = {
     "lam_alpha": 0.1,
     "lam_critic": 0.9,
     "value_clip": 0.5,
+    "bootstrap_truncated": True,
 }
 
 

@@ -39,6 +39,7 @@ CHOICES = {
     "lam": (GAE, 0.8, "lambda 0.8"),
     "lam_alpha": (GAE, 0.05, "lambda 1 - 1/(0.05 length)"),
     "lam_critic": (GAE, 0.7, "(critic 0.7)"),
+    "bootstrap_truncated": (GAE, True, "critic's value of their last state"),
     "value_clip": (GAE, 0.5, "value clip 0.5"),
     "old_policy": ({}, "rollout", "the sampler's own log-probs"),
     "ratio_level": ({}, "sequence", "clip: sequence ratio"),
