@@ -162,6 +162,26 @@ def test_the_sizes_of_mimo():
     assert config.objective.name == "mimo"
 
 
+def test_the_run_of_scalerl():
+    """REC-23: 48 x 16 completions of 16,384 tokens, 8 steps off policy, CISPO capped at
+    5, prompt mean, batch std, float32 logits, zero-variance filter, No-Positive-
+    Resampling at 0.9, interruptions, +1 / -1."""
+    config = recipe("configs/scalerl_8b.py")
+    objective, rollout = config.objective, config.rollout
+    assert config.batch.prompts_per_step == 48
+    assert rollout.num_generations == 16
+    assert rollout.max_completion_tokens == 16_384
+    assert (rollout.staleness, objective.old_policy) == (8, "rollout")
+    assert (objective.surrogate, objective.ratio_max) == ("cispo_capped", 5.0)
+    assert objective.loss_aggregation == "prompt_mean"
+    assert objective.scale_rewards == "batch"
+    assert config.model.head_dtype == "float32"
+    assert config.curriculum.filter == "mask"
+    assert config.curriculum.drop_pass_rate == 0.9
+    assert 10_240 <= config.control.budget <= 12_288
+    assert (config.reward.correct, config.reward.wrong) == (1.0, -1.0)
+
+
 @pytest.mark.skipif(not has_libtpu(), reason="needs libtpu")
 @pytest.mark.parametrize("path", PODS)
 def test_programs_of_pods_are_traced_at_small_depth(path):
