@@ -45,7 +45,10 @@ def host_checksums(arrays: dict[str, jax.Array]) -> dict[str, int]:
 
 def text_checksum(values: Mapping[str, Any]) -> str:
     """Of JSON values."""
-    return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
+    plain = json.loads(
+        json.dumps(values)
+    )  # as it comes back: numbers as keys are texts
+    return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()
 
 
 def check_sums(found: Mapping[str, Any], saved: Mapping[str, Any]) -> None:

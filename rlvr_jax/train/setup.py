@@ -38,6 +38,7 @@ from rlvr_jax.train.policy import (
     make_decoder,
 )
 from rlvr_jax.train.state import StepPlan
+from rlvr_jax.train.streaming import steering_engine
 from rlvr_jax.train.warmup import Warmup
 from rlvr_jax.validate import ConfigError
 from rlvr_jax.verifiers.base import Sample
@@ -138,11 +139,14 @@ def prepare(config: Config, pool: VerifierPool, *, resumes: bool = False) -> Set
             prompts_per_step=batches.size,
             max_completion_tokens=config.rollout.max_completion_tokens,
             seed=config.seed,
+            streams=config.rollout.token_budget > 0,
         ),
         scorer=scorer,
         sampling=sampling,
         step_plan=step_plan,
-        evaluation=_evaluation(config, held_out, graphdef, batches, sampling, scorer)
+        evaluation=_evaluation(
+            config, held_out, graphdef, batches, sampling, scorer, architecture
+        )
         if held_out
         else None,
         warmup=_warmup(config, train, tokenizer, batches, step_plan),
@@ -201,7 +205,7 @@ def _load_prompts(config, tokenizer) -> tuple[EncodedPrompts, EncodedPrompts | N
 
 
 def _check_processes(config: Config) -> None:
-    """What one process has to itself is refused in several: there the host decides."""
+    """Ways to sample in which the host decides, which one process has to itself."""
     if jax.process_count() == 1:
         return
     for name, value, off in (
@@ -270,7 +274,9 @@ def _check_verifiers(config, pool, train, held_out) -> dict[str, str]:
     return reads
 
 
-def _evaluation(config, held_out, graphdef, batches, sampling, scorer) -> Evaluation:
+def _evaluation(
+    config, held_out, graphdef, batches, sampling, scorer: Scorer, architecture
+) -> Evaluation:
     settings = config.evaluation
     sampling = dataclasses.replace(
         sampling,
@@ -290,6 +296,9 @@ def _evaluation(config, held_out, graphdef, batches, sampling, scorer) -> Evalua
         sampling=sampling,
         seed=config.seed,
         strict=strict_scorer(scorer, held_out.problems, settings.strict_verifier),
+        engine=steering_engine(
+            config, scorer.tokenizer, architecture, graphdef, sampling
+        ),
     )
 
 
