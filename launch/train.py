@@ -39,11 +39,15 @@ def main(config: Config) -> int:
 
 
 def use_compilation_cache() -> None:
-    """Keeps compiled programs between runs, under $RLVR_CACHE or ~/.cache/rlvr_jax."""
+    """Keeps compiled programs between runs, under $RLVR_CACHE or ~/.cache/rlvr_jax.
+
+    Those that took more than a second, or JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS.
+    """
     cache = os.environ.get("RLVR_CACHE", "~/.cache/rlvr_jax")
     folder = pathlib.Path(cache).expanduser() / "xla"
     jax.config.update("jax_compilation_cache_dir", str(folder))
-    jax.config.update("jax_persistent_cache_min_compile_time_secs", 1.0)
+    if "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS" not in os.environ:
+        jax.config.update("jax_persistent_cache_min_compile_time_secs", 1.0)
 
 
 if __name__ == "__main__":

@@ -69,7 +69,7 @@ def _last_words(error: BaseException) -> str:
         "Start the same command again in every process: the run goes on from its "
         "newest checkpoint."
     )
-    if isinstance(error, jax.errors.JaxRuntimeError) and _of_a_peer(str(error)):
+    if _of_a_peer(str(error)):
         first = str(error).strip().splitlines()[0]
         return f"error: {who} lost another one ({first}). {then}"
     text = str(error).strip() or type(error).__name__
@@ -80,5 +80,5 @@ def _last_words(error: BaseException) -> str:
 
 def _of_a_peer(message: str) -> bool:
     """As gloo, NCCL and JAX's coordination service put it."""
-    words = ("Gloo", "NCCL", "Connection closed", "UNAVAILABLE", "heartbeat", "peer")
+    words = ("Gloo", "NCCL", "by peer", "CoordinationService", "heartbeat timeout")
     return any(word in message for word in words)

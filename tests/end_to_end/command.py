@@ -11,15 +11,21 @@ ROOT = pathlib.Path(__file__).parents[2]
 RECIPE = "tests/end_to_end/tiny_recipe.py"
 CHANGING = ("time", "time/", "speed/", "memory/")
 """Metrics that two equal runs may differ in."""
+KEEPS_PROGRAMS = {"JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0"}
+"""A test that starts a run many times does not compile small programs each time."""
 
 
 def start(run_dir, *flags: str, recipe: str = RECIPE, devices: int = 1):
     """Starts a run; its output can be read from `run_dir`.log."""
     command = [sys.executable, "-m", "launch.train", f"--config={recipe}"]
-    environment = os.environ | {
-        "JAX_PLATFORMS": "cpu",
-        "XLA_FLAGS": f"--xla_force_host_platform_device_count={devices}",
-    }
+    environment = (
+        os.environ
+        | KEEPS_PROGRAMS
+        | {
+            "JAX_PLATFORMS": "cpu",
+            "XLA_FLAGS": f"--xla_force_host_platform_device_count={devices}",
+        }
+    )
     with pathlib.Path(f"{run_dir}.log").open("w") as log:
         return subprocess.Popen(
             [*command, f"--config.run_dir={run_dir}", *flags],

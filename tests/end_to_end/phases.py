@@ -120,14 +120,5 @@ if __name__ == "__main__":
     # Late, as flags are defined when they are imported.
     from launch import flags, train
 
-    plain_cache = train.use_compilation_cache
-
-    def cache_everything():
-        """A run of a hundred starts cannot compile small programs each time."""
-        plain_cache()
-        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
-        jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
-
-    train.use_compilation_cache = cache_everything
     arm(fault)
     flags.run(train.main)

@@ -28,11 +28,15 @@ KILLED = -9
 
 def start(run_dir, fault: str = "none", *flags: str) -> subprocess.Popen:
     """`launch.train` with a fault; phases it went through end up in run_dir.phases."""
-    environment = os.environ | {
-        "JAX_PLATFORMS": "cpu",
-        "XLA_FLAGS": "--xla_force_host_platform_device_count=1",
-        "RLVR_PHASES": f"{run_dir}.phases",
-    }
+    environment = (
+        os.environ
+        | command.KEEPS_PROGRAMS
+        | {
+            "JAX_PLATFORMS": "cpu",
+            "XLA_FLAGS": "--xla_force_host_platform_device_count=1",
+            "RLVR_PHASES": f"{run_dir}.phases",
+        }
+    )
     words = [sys.executable, "-m", "tests.end_to_end.phases", fault, "--"]
     words += [f"--config={command.RECIPE}", f"--config.run_dir={run_dir}"]
     with pathlib.Path(f"{run_dir}.log").open("w") as log:

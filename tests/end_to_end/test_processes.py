@@ -13,7 +13,9 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file
 
+from rlvr_jax.mesh.processes import LOST
 from tests.end_to_end import command
+from tests.end_to_end.test_train import assert_same_run
 
 FLAGS = (
     "--config.steps=3",
@@ -30,13 +32,17 @@ def start(run_dir, count: int, *flags: str) -> list[subprocess.Popen]:
         port = free.getsockname()[1]
     started = []
     for index in range(count):
-        environment = os.environ | {
-            "JAX_PLATFORMS": "cpu",
-            "XLA_FLAGS": "--xla_force_host_platform_device_count=1",
-            "RLVR_COORDINATOR": f"127.0.0.1:{port}",
-            "RLVR_NUM_PROCESSES": str(count),
-            "RLVR_PROCESS_ID": str(index),
-        }
+        environment = (
+            os.environ
+            | command.KEEPS_PROGRAMS
+            | {
+                "JAX_PLATFORMS": "cpu",
+                "XLA_FLAGS": "--xla_force_host_platform_device_count=1",
+                "RLVR_COORDINATOR": f"127.0.0.1:{port}",
+                "RLVR_NUM_PROCESSES": str(count),
+                "RLVR_PROCESS_ID": str(index),
+            }
+        )
         with pathlib.Path(f"{run_dir}.{index}.log").open("w") as log:
             started.append(
                 subprocess.Popen(
@@ -93,25 +99,41 @@ def single(tmp_path_factory):
     return run_dir
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(1800)
-@pytest.mark.parametrize("count", [2, 4])
-def test_several_processes_are_one_run(single, tmp_path, count):
-    run_dir = tmp_path / "several"
-    printed = finish(start(run_dir, count), run_dir)
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory):
+    """The run in two processes, which nothing befalls; what they printed."""
+    run_dir = tmp_path_factory.mktemp("runs") / "pair"
+    return run_dir, finish(start(run_dir, 2), run_dir)
+
+
+def assert_one_run(printed, run_dir, single):
+    """Process 0 alone writes and prints; a second writer would double every line."""
     assert_equal_runs(run_dir, single)
-    # Process 0 alone writes and prints; a second writer would double every line.
     steps = [m["step"] for m in command.metrics(run_dir) if "reward/mean" in m]
     assert steps == [0, 1, 2]
     assert "3/3 steps" in printed[0]
     assert not any("steps" in text for text in printed[1:])
     versions = json.loads((run_dir / "versions.json").read_text())
-    assert versions["devices"].startswith(f"{count} x")
+    assert versions["devices"].startswith(f"{len(printed)} x")
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
-def test_a_preemption_notice_to_one_process_stops_both(single, tmp_path):
+def test_two_processes_are_one_run(single, pair):
+    run_dir, printed = pair
+    assert_one_run(printed, run_dir, single)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+def test_four_processes_are_one_run(single, tmp_path):
+    run_dir = tmp_path / "four"
+    assert_one_run(finish(start(run_dir, 4), run_dir), run_dir, single)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+def test_a_preemption_notice_to_one_process_stops_both(pair, tmp_path):
     """SIGTERM at one host: both save at the same step and exit 0; the same command
     goes on to the same end."""
     run_dir = tmp_path / "preempted"
@@ -122,32 +144,27 @@ def test_a_preemption_notice_to_one_process_stops_both(single, tmp_path):
     summary = json.loads((run_dir / "summary.json").read_text())
     if not summary["finished"]:
         finish(start(run_dir, 2), run_dir)
-    assert_equal_runs(run_dir, single)
+    assert_same_run(run_dir, pair[0])
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("victim", [1, 0])
 def test_one_process_killed_ends_the_other_and_the_same_command_continues(
-    tmp_path, victim
+    pair, tmp_path, victim
 ):
     """kill -9 at one of two: the other says so and ends within seconds; continued, the
     run is bit for bit the one of two processes that nothing befell."""
-    whole, killed = tmp_path / "whole", tmp_path / "killed"
-    finish(start(whole, 2), whole)
-    processes = start(killed, 2)
-    command.wait_for_steps(processes[0], killed, 1, log=f"{killed}.0.log")
+    run_dir = tmp_path / "killed"
+    processes = start(run_dir, 2)
+    command.wait_for_steps(processes[0], run_dir, 1, log=f"{run_dir}.0.log")
     processes[victim].kill()
     began = time.monotonic()
-    other = processes[1 - victim]
-    assert other.wait(timeout=120) != 0
+    assert processes[1 - victim].wait(timeout=120) == LOST
     took = time.monotonic() - began
-    printed = read_logs(killed, 2)[1 - victim]
     print(f"process {victim} killed: the other ended after {took:.1f} s")
+    printed = read_logs(run_dir, 2)[1 - victim]
     assert f"process {1 - victim} of 2 lost another one" in printed, printed
     assert "Start the same command again" in printed
-    finish(start(killed, 2), killed)
-    assert command.weights(killed) == command.weights(whole)
-    assert command.metrics(killed) == command.metrics(whole)
-    texts = [(d / "completions.jsonl").read_text() for d in (killed, whole)]
-    assert texts[0] == texts[1]
+    finish(start(run_dir, 2), run_dir)
+    assert_same_run(run_dir, pair[0])
