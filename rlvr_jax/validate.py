@@ -217,6 +217,13 @@ def _ranges(config: Config) -> Iterator[str]:
             f"curriculum.filter={config.curriculum.filter!r} compares the completions "
             "of a prompt: set rollout.num_generations to 2 or more."
         )
+    for name in ("run_dir", "model.path", "judge.path"):
+        if "://" in setting(config, name):
+            yield (
+                f"{name}={setting(config, name)!r} must be a folder that is mounted "
+                "here: only data is read from buckets (docs/pods.md says how to mount "
+                "one)."
+            )
     for name in ("noise.accept_pattern", "noise.reject_pattern"):
         try:
             re.compile(setting(config, name))

@@ -3,7 +3,6 @@
 import dataclasses
 import gzip
 import json
-import pathlib
 import re
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
@@ -128,8 +127,11 @@ def rows_to_problems(
     return problems
 
 
-def read_jsonl(path: pathlib.Path) -> Iterator[tuple[str, Any]]:
+def read_jsonl(path: Any) -> Iterator[tuple[str, Any]]:
     """Reads a .jsonl or .jsonl.gz file as ("line N", parsed row); skips blank lines.
+
+    Args:
+      path: a `pathlib.Path`, or an `epath.Path` in a bucket.
 
     Raises:
       ValueError: a line is not UTF-8 or not JSON, or the compressed file is cut off or
@@ -137,7 +139,8 @@ def read_jsonl(path: pathlib.Path) -> Iterator[tuple[str, Any]]:
     """
     number = 0
     try:
-        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as lines:
+        with path.open("rb") as file:
+            lines = gzip.open(file) if path.suffix == ".gz" else file
             for number, line in enumerate(lines, start=1):
                 if line.strip():
                     yield f"line {number}", _parse(line, f"{path}, line {number}")

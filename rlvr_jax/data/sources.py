@@ -2,10 +2,11 @@
 
 import pathlib
 import re
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from rlvr_jax import config as config_lib
 from rlvr_jax.data import gym, hub, names, rows, tasks
+from rlvr_jax.data.places import is_uri, place_of
 from rlvr_jax.data.rows import Problem
 
 _PACKAGED_FOLDER = pathlib.Path(__file__).parent / "packaged"
@@ -25,7 +26,9 @@ def split_sources(setting: str) -> list[str]:
     Raises:
       ValueError: the setting is empty, or two commas have nothing between them.
     """
-    if pathlib.Path(setting).is_file():  # A file name may hold a comma.
+    if (
+        not is_uri(setting) and pathlib.Path(setting).is_file()
+    ):  # A file name may hold a comma.
         return [setting]
     sources = [part.strip() for part in setting.split(",")]
     if not all(sources):
@@ -88,11 +91,11 @@ def _read_whole(source: str, data: config_lib.DataConfig, seed: int) -> Parts:
             for split in hub.load_splits(name, data.subset)
         )
         return Parts(train, test)
-    return Parts(_read_file(pathlib.Path(source).expanduser(), data), [])
+    return Parts(_read_file(place_of(source), data), [])
 
 
 def _read_file(
-    path: pathlib.Path, data: config_lib.DataConfig, *, domain: str | None = None
+    path: Any, data: config_lib.DataConfig, *, domain: str | None = None
 ) -> list[Problem]:
     if not path.name.endswith((".jsonl", ".jsonl.gz")):
         raise ValueError(
@@ -100,7 +103,7 @@ def _read_file(
             "task:NAME, gym:NAME, hub:NAME or a file that ends in .jsonl or .jsonl.gz "
             "(data.train, data.evaluation)"
         )
-    if not path.is_file():
+    if not _is_file(path):
         raise FileNotFoundError(
             f"data: there is no file {path} (looked from {pathlib.Path.cwd()}); "
             "correct data.train or data.evaluation"
@@ -111,6 +114,17 @@ def _read_file(
         source=str(path),
         domain=domain or path.name.removesuffix(".gz").removesuffix(".jsonl"),
     )
+
+
+def _is_file(path: Any) -> bool:
+    try:
+        return path.is_file()
+    except ImportError as error:
+        raise ValueError(
+            f"data: {path} is in a bucket, and reading from there needs another "
+            f"package: {error}. Or copy the file to a disk (data.train, "
+            "data.evaluation)."
+        ) from error
 
 
 def _packaged_files(name: str) -> tuple[pathlib.Path, pathlib.Path]:

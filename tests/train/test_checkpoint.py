@@ -198,6 +198,28 @@ def test_a_spoilt_checkpoint_is_named_and_the_one_before_is_used(
     assert_equal(found, a_state(seed=5))
 
 
+@pytest.mark.parametrize("part", ["state", "extra"])
+def test_one_changed_bit_is_noticed(opened, tmp_path, capsys, part):
+    """Orbax reads it as if nothing had been; the checksums tell."""
+    checkpoints = opened()
+    for step in (1, 2):
+        checkpoints.save(a_state(seed=step), step, {"count": 6})
+    checkpoints.close()
+    files = (tmp_path / "checkpoints" / "2" / part).rglob("*")
+    largest = max((p for p in files if p.is_file()), key=lambda p: p.stat().st_size)
+    data = bytearray(largest.read_bytes())
+    place = data.index(b"6") if part == "extra" else len(data) // 2
+    data[place] ^= 1
+    largest.write_bytes(data)
+    checkpoints = opened()
+    found, extra = checkpoints.restore(like=a_state())
+    assert_equal(found, a_state(seed=1))
+    assert extra == {"count": 6}
+    printed = capsys.readouterr().out
+    assert "step 2 cannot be read (" in printed
+    assert "is not as it was saved: its checksum differs" in printed
+
+
 def test_nothing_that_can_be_read_is_an_error(opened, tmp_path):
     checkpoints = opened()
     checkpoints.save(a_state(), 1, {})
