@@ -88,7 +88,7 @@ def learned(policy, rollouts, shape):
 
 @pytest.mark.parametrize("shape", marked(SHAPES))
 def test_a_mesh_changes_nothing(policy, alone, shape):
-    """REC-36: of every shape of 8 devices, tokens exactly and numbers to rounding."""
+    """Of every shape of 8 devices, tokens exactly and numbers to rounding."""
     rollouts, (gradients, parameters, metrics) = alone
     ours = drawn(policy, shape)
     for name in ("completion_tokens", "completion_lengths", "ended", "group_id"):
