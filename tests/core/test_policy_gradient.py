@@ -353,3 +353,30 @@ def test_a_sequence_is_one_action():
     tokens = jax.grad(lambda x: reinforce_loss(x, advantages).sum())(logprobs)
     np.testing.assert_array_equal(tokens, whole)
     np.testing.assert_array_equal(tokens, [[-2.0] * 3, [1.0] * 3])
+
+
+def test_the_noise_of_a_larger_group_falls_as_one_over_its_size():
+    """DATA-18: a sweep over the published sizes, 8 to 64, on one prompt: variance of
+    RLOO's update times G is the same within 10 %.
+
+    20,000 groups per size (NumPy seed 0): a variance has a relative error near 1 %; the
+    baseline's own noise adds a part of order 1 / G.
+    """
+    rng = np.random.default_rng(0)
+    probs = softmax(LOGITS)
+    scores = np.eye(len(probs)) - probs  # grad log pi of each choice
+    noise = {}
+    for size in (8, 16, 32, 64):
+        drawn = rng.choice(len(probs), (20_000, size), p=probs)
+        rewards = REWARDS[drawn]
+        mean = rewards.mean(axis=1, keepdims=True)
+        advantages = (rewards - mean) * size / (size - 1)
+        some = centred_rewards(
+            jnp.asarray(rewards[0]), jnp.zeros(size, int), baseline="leave_one_out"
+        )
+        np.testing.assert_allclose(some, advantages[0], atol=1e-6)  # float32
+        updates = np.einsum("ng,ngv->nv", advantages, scores[drawn]) / size
+        noise[size] = size * updates.var(axis=0).sum()
+    base = noise[64]
+    for size, found in noise.items():
+        assert abs(found / base - 1) < 0.1, size
