@@ -170,6 +170,9 @@ class RolloutConfig:
     token_budget: int = 0
     """New tokens of a completion in one step, with "slots": one that has used them goes
     on in a later step, under the policy of then. 0: all are finished in their step."""
+    pause_share: float = 1.0
+    """With token_budget: once this share of the completions under way is finished, the
+    others rest for the step, whatever budget they have left (Kimi K3); 1: never."""
     waiting_batches: int = 1
     """With token_budget: groups under way beside the step's own, in batches of
     prompts_per_step. A step that has too few complete ones finishes its oldest."""

@@ -21,6 +21,7 @@ NEW_MODEL = (
 )
 
 
+_PARTIAL = ("pause_share", "waiting_batches", "max_group_age", "overdue")
 _SERVED_JUDGE = (
     "model",
     "api_key_env",
@@ -78,7 +79,7 @@ def ignored(config: Config) -> Iterator[str]:
         ),
         (
             config.rollout.token_budget == 0,
-            [f"rollout.{n}" for n in ("waiting_batches", "max_group_age", "overdue")],
+            [f"rollout.{n}" for n in _PARTIAL],
             "rollout.token_budget is 0",
         ),
         (config.control.budget == 0, ["control.budget_text"], "control.budget is 0"),

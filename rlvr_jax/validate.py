@@ -274,6 +274,8 @@ def _partial(config: Config) -> Iterator[str]:
     rollout, stages = config.rollout, config.curriculum.stages
     if rollout.token_budget <= 0:
         return
+    if not 0 < rollout.pause_share <= 1:
+        yield f"rollout.pause_share={rollout.pause_share} must be in (0, 1]; 1: never."
     if rollout.max_group_age < rollout.waiting_batches:
         yield (
             f"rollout.max_group_age={rollout.max_group_age} is less than "

@@ -239,11 +239,11 @@ class Passage:
                 running.slots, changed, steps, stop_at, ended, forced
             )
 
-    def collect(self, running: _Running) -> list[int]:
-        """Takes completions that rest out of their slots."""
+    def collect(self, running: _Running, *, unfinished: bool = False) -> list[int]:
+        """Takes completions that rest, or all of them, out of their slots."""
         slots, rows = running.slots, self.rows
         rests, steps, ended = jax.device_get((~slots.running, slots.step, slots.ended))
-        done = np.flatnonzero(rests & (running.owner >= 0))
+        done = np.flatnonzero((rests | unfinished) & (running.owner >= 0))
         if not done.size:
             return []
         numbers = running.owner[done]
