@@ -196,6 +196,9 @@ class ControlConfig:
     """What closes the thoughts."""
     budget: int = 0
     """Tokens after which open thoughts are closed; 0: never."""
+    budget_spread: int = 0
+    """The budget of each completion is drawn from [budget, budget + budget_spread]
+    (ScaleRL: 10,240 and 2,048)."""
     budget_text: str = (
         "\n\nConsidering the limited time by the user, I have to give the solution "
         "based on the thinking directly now.\n"
@@ -206,6 +209,11 @@ class ControlConfig:
     wait: str = "Wait"
     max_waits: int = 1
     """How often, per completion."""
+    answer_tokens: int = 0
+    """A completion is cut so many tokens after its thoughts; 0: any number."""
+    certain_tokens: int = 0
+    """A completion is cut after so many tokens in a row of a probability above 0.99
+    each, as it repeats itself (MiniMax-M1: 3,000); 0: never."""
     stop: tuple[str, ...] = ()
     """Texts that end a completion, however they are cut into tokens."""
 

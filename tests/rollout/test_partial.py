@@ -21,7 +21,6 @@ CONTROLS = {
     "free": Control(),
     # A sentence longer than every budget that stops within it, and a prefix.
     "budget": Control(close=(50, 51), budget=5, budget_text=(33, 34), prefix=(40,)),
-    # Two tokens close a thought, so that a budget can fall between them.
     "waits": Control(close=(6,), least_thinking=12, wait=(30, 31), max_waits=2),
     "stops": Control(
         stop_texts=("6,",), decode=lambda ids: "".join(f"{i}," for i in ids)
