@@ -80,6 +80,39 @@ def test_the_schedule_of_r1_zero():
     assert (config.optimizer.learning_rate, config.objective.beta) == (3e-6, 1e-3)
 
 
+def test_the_sizes_of_scalerl():
+    """REC-23: 48 x 16, thoughts interrupted at a length drawn from [10240, 12288] and
+    2,048 tokens of answer, within 16,384 with the prompt; at most 8 versions behind."""
+    config = recipe("configs/scalerl_8b.py")
+    rollout, control = config.rollout, config.control
+    assert (config.batch.prompts_per_step, rollout.num_generations) == (48, 16)
+    assert (control.budget, control.budget + control.budget_spread) == (10_240, 12_288)
+    assert control.answer_tokens == 2048
+    most = control.budget + control.budget_spread + control.answer_tokens
+    assert most == rollout.max_completion_tokens
+    assert most + config.data.max_prompt_tokens == 16_384
+    assert rollout.staleness + rollout.max_group_age == 8
+    assert config.objective.surrogate == "cispo_capped"
+    assert config.objective.old_policy == "rollout"
+
+
+def test_the_windows_and_the_price_of_minimax_m1():
+    """REC-15: 40k to 80k in steps of 8k, loops of 3,000 tokens cut; 534,700 dollars for
+    512 GPUs and three weeks are 2.07 per GPU-hour."""
+    config = recipe("configs/minimax_m1.py")
+    stages = parse_stages(config.curriculum.stages, 80 * 1024)
+    windows = [
+        stage.max_completion_tokens or config.rollout.max_completion_tokens
+        for stage in stages
+    ]
+    assert [window // 1024 for window in windows] == [40, 48, 56, 64, 72, 80]
+    assert config.control.certain_tokens == 3000
+    assert config.objective.surrogate == "cispo"
+    price = f"${534_700 / (512 * 21 * 24):.2f}"
+    assert price == "$2.07"
+    assert price in (ROOT / "configs/minimax_m1.py").read_text()
+
+
 def test_the_sizes_of_mimo():
     """DATA-11: 16 completions of 1,568 prompts a step, partial rollouts, and no token
     more than 4 versions behind."""
