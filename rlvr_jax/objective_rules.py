@@ -98,12 +98,14 @@ def faults(config: Config) -> Iterator[str]:
         or objective.importance_correction != "none"
         or max(*objective.token_band, *objective.sequence_band) > 0
     )
-    if rollout.staleness > 0 and not corrected:
-        yield (
-            f"rollout.staleness={rollout.staleness} trains on samples of an older "
-            "policy; let the objective correct for it: set "
-            "objective.importance_correction='clamp' or objective.old_policy='rollout'."
-        )
+    for name in ("staleness", "token_budget"):
+        if getattr(rollout, name) > 0 and not corrected:
+            yield (
+                f"rollout.{name}={getattr(rollout, name)} trains on samples of an "
+                "older policy; let the objective correct for it: set "
+                "objective.importance_correction='clamp' or "
+                "objective.old_policy='rollout'."
+            )
     yield from _combinations(objective)
     yield from _divergence(objective)
     for name in ("gamma", "lam", "lam_critic", "reference_decay", "epsilon_low"):

@@ -80,6 +80,18 @@ def test_the_schedule_of_r1_zero():
     assert (config.optimizer.learning_rate, config.objective.beta) == (3e-6, 1e-3)
 
 
+def test_the_sizes_of_mimo():
+    """DATA-11: 16 completions of 1,568 prompts a step, partial rollouts, and no token
+    more than 4 versions behind."""
+    config = recipe("configs/mimo_async.py")
+    rollout = config.rollout
+    assert rollout.num_generations == 16
+    assert config.batch.prompts_per_step == 1568
+    assert 0 < rollout.token_budget < rollout.max_completion_tokens
+    assert rollout.staleness + rollout.max_group_age == 4
+    assert config.objective.name == "mimo"
+
+
 @pytest.mark.skipif(not has_libtpu(), reason="needs libtpu")
 @pytest.mark.parametrize("path", PODS)
 def test_programs_of_pods_are_traced_at_small_depth(path):

@@ -22,7 +22,9 @@ def disclosure(config: Config) -> dict[str, str]:
     objective, batch = config.objective, config.batch
     found = {
         "from": f"preset {objective.name}",
+        "group": f"{config.rollout.num_generations} completions per prompt",
         "prompts": _prompts(config.curriculum),
+        "groups of one outcome": _unanimous(config.curriculum),
         "reward shaping": _shaping(objective),
         "advantage": _advantage(objective),
         "old policy": _old_policy(config),
@@ -49,20 +51,8 @@ def disclosure(config: Config) -> dict[str, str]:
 
 
 def _prompts(c: CurriculumConfig) -> str:
-    """The sampling rules."""
+    """The rules of the draw."""
     parts = []
-    if c.filter == "mask":
-        parts.append("unanimous groups leave the loss")
-    elif c.filter != "none":
-        refill = {"dynamic": "whole batches", "active": "as many as are missing"}
-        short = {"mask": "then filled up outside the loss", "error": "then an error"}
-        parts.append(
-            f"{c.filter} sampling: refilled ({refill[c.filter]}) until every group "
-            f"is informative, at most {c.max_generation_batches} batches, "
-            f"{short[c.when_short]}"
-        )
-    if c.filter != "none":
-        parts.append(f"judged on {c.judged_on}")
     if c.draw == "priority":
         parts.append("drawn with chance ~ 1 - pass rate")
     if c.drop_pass_rate:
@@ -73,6 +63,23 @@ def _prompts(c: CurriculumConfig) -> str:
     if c.stages != "[]":
         parts.append(f"stages {c.stages}")
     return "; ".join(parts) or "all, each once per epoch"
+
+
+def _unanimous(c: CurriculumConfig) -> str:
+    """What happens to groups that have nothing to compare."""
+    if c.filter == "none":
+        return "not filtered, they count in the denominator"
+    if c.filter == "mask":
+        words = "leave the loss"
+    else:
+        refill = {"dynamic": "whole batches", "active": "as many as are missing"}
+        short = {"mask": "then filled up outside the loss", "error": "then an error"}
+        words = (
+            f"replaced, {c.filter} sampling: refilled ({refill[c.filter]}) until every "
+            f"group is informative, at most {c.max_generation_batches} batches, "
+            f"{short[c.when_short]}"
+        )
+    return f"{words}; judged on {c.judged_on}"
 
 
 def _shaping(o: Objective) -> str:

@@ -33,6 +33,7 @@ from rlvr_jax.train.interrupts import stop_on_signals
 from rlvr_jax.train.metrics import RunWriter, write_json, write_summary
 from rlvr_jax.train.micro_batches import packing_for
 from rlvr_jax.train.optimizer import learning_rate_schedule
+from rlvr_jax.train.partial import PartialCollector
 from rlvr_jax.train.plan import plan_sections
 from rlvr_jax.train.policy import cast, new_state
 from rlvr_jax.train.resume import check_same_run
@@ -86,10 +87,12 @@ class _Run:
         self.checkpoints = checkpoints
         self.started = started
         self.is_first = jax.process_index() == 0
-        self.collect = Collector(setup, setup.curriculum)
+        partial = self.config.rollout.token_budget > 0
+        collector = PartialCollector if partial else Collector
+        self.collect = collector(setup, setup.curriculum)
         self.ahead = Ahead(
             lambda weights, step: self.collect(weights, step, setup.at(step).sampling),
-            setup.curriculum,
+            self.collect.state,
             staleness=self.config.rollout.staleness,
             steps=self.config.steps,
         )
@@ -154,7 +157,7 @@ class _Run:
             like = self._with_behaviour(fresh(setup.parameters))
             state, extra = self.checkpoints.restore(like=like)
             self.before = extra["before"]
-            setup.curriculum.restore(extra["curriculum"])
+            self.collect.restore(extra)
             self.ahead.resume(state.behaviour, int(state.step))
             return dataclasses.replace(state, behaviour=None), int(state.step)
         parameters = setup.parameters
@@ -266,10 +269,7 @@ class _Run:
         display.print_completions([rows[i] for i in spread], step=step)
 
     def _save(self, state: TrainState, step: int, score: float | None = None) -> None:
-        extra = {
-            "before": self.before,
-            "curriculum": self.ahead.curriculum_state(),
-        }
+        extra = {"before": self.before} | self.collect.as_json(self.ahead.state())
         state = self._with_behaviour(state)
         self.checkpoints.save(state, step, extra, score)
 

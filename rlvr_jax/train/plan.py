@@ -81,7 +81,7 @@ def _step(setup: Setup) -> dict[str, str]:
         )
         if value != off
     ]
-    return {
+    found = {
         "rollouts": f"{batch.prompts_per_step} prompts x {generations} = {rows} "
         f"completions of up to {rollout.max_completion_tokens} tokens "
         f"(prompts up to {setup.batches.slots}); at most {tokens:,} tokens",
@@ -91,6 +91,16 @@ def _step(setup: Setup) -> dict[str, str]:
         f"{per_update // size} micro-batches of {size}",
         "padding": _padding(setup),
     }
+    if rollout.token_budget:
+        waiting = rollout.waiting_batches * batch.prompts_per_step
+        found["partial rollouts"] = (
+            f"{rollout.token_budget} tokens per completion and step; {waiting} groups "
+            f"wait, at most {rollout.max_group_age} steps, then "
+            + {"finish": "they are finished", "drop": "they are dropped"}[
+                rollout.overdue
+            ]
+        )
+    return found
 
 
 def _padding(setup: Setup) -> str:

@@ -127,6 +127,7 @@ def train_step(
         reference_logprobs=reference,
         kept_tokens=rollouts.kept_tokens,
         routes=rollouts.routes,
+        kept=None if signals.kept is None else signals.kept.reshape(rewards.shape),
     )
     metrics = step_metrics.batch_metrics(
         rollouts,
@@ -250,11 +251,11 @@ def _of_minibatch(rows: Rows, prompts, group_id, state: TrainState, plan, number
     changes = {"weights": weights}
     if objective.scale_rewards == "minibatch":
         changes["advantages"] = scaled_in_minibatch(
-            rows.advantages, local_ids(group_id), objective
+            rows.advantages, local_ids(group_id), rows.kept, objective
         )
     if objective.imitation_coefficient > 0:
         changes["imitation_weights"] = imitation_weights(
-            rows.token_mask, rows.correct, denominator
+            mask, rows.correct, denominator
         )
     if needs_selection(objective):
         logprobs, entropies = batch_logprobs(
