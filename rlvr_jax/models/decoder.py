@@ -126,7 +126,9 @@ class Decoder(nnx.Module):
         starts: Int[Array, "P G T"] | None = None,
     ) -> tuple[Float[Array, "P G T D"], UInt[Array, "L P G T E"] | None]:
         """`extend` through given experts; also which ones the routers would pick."""
-        hidden, (_, _, picked) = self._extended(tokens, prompts, routes, keeps=False)
+        hidden, (_, _, picked) = self._extended(
+            tokens, prompts, routes, starts, keeps=False
+        )
         return hidden, picked
 
     def read(
@@ -134,11 +136,11 @@ class Decoder(nnx.Module):
     ) -> tuple[Float[Array, "P G T D"], CompletionCache]:
         """`extend`, and the cache from which `decode` goes on behind any token."""
         hidden, (keys, values, picked) = self._extended(
-            tokens, prompts, None, keeps=True
+            tokens, prompts, None, None, keeps=True
         )
         return hidden, CompletionCache(keys, values, picked)
 
-    def _extended(self, tokens, prompts: PromptCache, routes, *, keeps: bool):
+    def _extended(self, tokens, prompts: PromptCache, routes, starts, *, keeps: bool):
         """Hidden states, and (keys, values, picked experts); keys only if it keeps."""
         time = jnp.arange(tokens.shape[-1])
         since = time if starts is None else time - starts
