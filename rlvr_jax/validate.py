@@ -108,6 +108,7 @@ AT_LEAST: dict[str, float] = {
     "objective.top_entropy_fraction": 0,
     "objective.beta": 0,
     "objective.reference_every_steps": 1,
+    "objective.reset_after_evaluations": 0,
     "objective.overlong_buffer_tokens": 0,
     "objective.entropy_target": 0,
     "objective.imitation_coefficient": 0,

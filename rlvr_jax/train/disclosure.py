@@ -32,9 +32,7 @@ def disclosure(config: Config) -> dict[str, str]:
         "off-policy correction": _corrections(objective),
         "aggregation": objective.loss_aggregation,
         "KL": _divergence(objective),
-        "cut completions": "leave the loss, stay in the group"
-        if objective.overlong_filter
-        else "stay in the loss",
+        "cut completions": _cut(objective),
         "entropy": _entropy(objective),
         "updates per rollout": f"{batch.minibatches_per_step} minibatches x "
         f"{batch.epochs_per_step} epochs",
@@ -158,11 +156,25 @@ def _divergence(o: Objective) -> str:
     updates = {
         "never": "",
         "copy": f"; reference copied every {o.reference_every_steps} steps",
-        "reset": f"; reference and optimizer reset every {o.reference_every_steps} "
-        "steps",
+        "reset": f"; reference and optimizer reset {_when_reset(o)}",
         "ema": f"; reference a moving average, decay {o.reference_decay:g}",
     }[o.reference_update]
     return f"{o.beta:g} x {o.kl_estimator} in the {o.kl_placement}{updates}"
+
+
+def _cut(o: Objective) -> str:
+    words = "stay in the loss"
+    if o.overlong_filter:
+        words = "leave the loss, stay in the group"
+    if o.bootstrap_truncated and o.advantage == "gae":
+        words += "; paid the critic's value of their last state"
+    return words
+
+
+def _when_reset(o: Objective) -> str:
+    if o.reset_after_evaluations:
+        return f"after {o.reset_after_evaluations} evaluations without a new best"
+    return f"every {o.reference_every_steps} steps"
 
 
 def _entropy(o: Objective) -> str:

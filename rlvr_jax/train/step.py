@@ -16,6 +16,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from rlvr_jax.config import Objective
 from rlvr_jax.core import kl
+from rlvr_jax.core.critic import bootstrapped_rewards
 from rlvr_jax.train import step_metrics
 from rlvr_jax.train.after_updates import after_updates
 from rlvr_jax.train.credit import (
@@ -106,6 +107,10 @@ def train_step(
     values = None
     if state.critic is not None:
         values = batch_values(state.critic.parameters, rollouts, plan, packing)
+    if values is not None and objective.bootstrap_truncated:
+        shaped = bootstrapped_rewards(
+            flat(shaped), flat(values), flat(rollouts.token_mask), flat(rollouts.ended)
+        ).reshape(shaped.shape)
     signals = Signals(
         group_id=flat(rollouts.group_id),
         token_mask=flat(rollouts.token_mask),

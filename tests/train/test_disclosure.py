@@ -39,6 +39,7 @@ CHOICES = {
     "lam": (GAE, 0.8, "lambda 0.8"),
     "lam_alpha": (GAE, 0.05, "lambda 1 - 1/(0.05 length)"),
     "lam_critic": (GAE, 0.7, "(critic 0.7)"),
+    "bootstrap_truncated": (GAE, True, "critic's value of their last state"),
     "value_clip": (GAE, 0.5, "value clip 0.5"),
     "old_policy": ({}, "rollout", "the sampler's own log-probs"),
     "ratio_level": ({}, "sequence", "clip: sequence ratio"),
@@ -85,6 +86,11 @@ CHOICES = {
         {"beta": 0.1, "reference_update": "copy"},
         50,
         "copied every 50 steps",
+    ),
+    "reset_after_evaluations": (
+        {"beta": 0.1, "reference_update": "reset"},
+        3,
+        "reset after 3 evaluations without a new best",
     ),
     "reference_decay": (
         {"beta": 0.1, "reference_update": "ema"},
