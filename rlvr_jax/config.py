@@ -357,6 +357,11 @@ class BatchConfig:
     num_generations or is a multiple of it; 0 takes a whole minibatch."""
     logprob_chunk_tokens: int = 128
     """Positions per chunk of the LM head; changes memory, never the result."""
+    packing: bool = False
+    """Short completions of a prompt share rows of the update; changes memory and time,
+    never the result. Lengths decide how many rows there are, and each new number is a
+    program to compile: for long completions of very different lengths. Micro-batches
+    must be of whole groups, and large ones pack best."""
 
     @property
     def updates_per_step(self) -> int:

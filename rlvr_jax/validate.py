@@ -271,6 +271,12 @@ def _batch(config: Config) -> Iterator[str]:
                 f"divides a minibatch of {rows}; possible: "
                 f"{', '.join(map(str, fitting))} (or 0 for a whole minibatch)."
             )
+    if batch.packing and size % generations:
+        yield (
+            f"batch.packing lays out whole groups, and batch.micro_batch_size={size} "
+            f"cuts groups of rollout.num_generations={generations}: set a multiple of "
+            f"{generations}, 0 (a whole minibatch), or batch.packing=False."
+        )
 
 
 def _partial(config: Config) -> Iterator[str]:

@@ -194,6 +194,17 @@ def test_micro_batches_are_whole_groups_or_parts_of_one():
         ]
 
 
+def test_packing_is_of_whole_groups():
+    sizes = {"rollout__num_generations": 6, "batch__packing": True}
+    for size in (0, 6, 12):
+        validate(changed(**sizes, batch__micro_batch_size=size))
+    assert faults(**sizes, batch__micro_batch_size=3) == [
+        "config: batch.packing lays out whole groups, and batch.micro_batch_size=3 "
+        "cuts groups of rollout.num_generations=6: set a multiple of 6, 0 (a whole "
+        "minibatch), or batch.packing=False."
+    ]
+
+
 def test_k1_in_the_loss_is_refused_with_its_reason():
     """E[grad k1] = E[grad log pi] = 0, so only its noise would reach the policy."""
     found = faults(objective__beta=0.1, objective__kl_estimator="k1")
