@@ -12,7 +12,8 @@ from jaxtyping import Array, Float, Int
 from rlvr_jax.config import BatchConfig
 from rlvr_jax.core.input_dependence import input_dependence
 from rlvr_jax.mesh.mesh import fetch
-from rlvr_jax.train.forward import Prompts, batch_logprobs, micro_batch_shape
+from rlvr_jax.train.forward import batch_logprobs
+from rlvr_jax.train.micro_batches import Prompts, micro_batch_shape
 from rlvr_jax.train.state import StepPlan
 from rlvr_jax.types import Rollouts
 
