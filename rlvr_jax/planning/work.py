@@ -4,7 +4,7 @@ import dataclasses
 
 from rlvr_jax.config import Config
 from rlvr_jax.models.architecture import Architecture
-from rlvr_jax.train.forward import micro_batch_shape
+from rlvr_jax.train.micro_batches import micro_batch_shape
 
 
 @dataclasses.dataclass(frozen=True)
