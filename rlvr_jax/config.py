@@ -170,6 +170,9 @@ class RolloutConfig:
     token_budget: int = 0
     """New tokens of a completion in one step, with "slots": one that has used them goes
     on in a later step, under the policy of then. 0: all are finished in their step."""
+    pause_share: float = 1.0
+    """With token_budget: once this share of the completions under way is finished, the
+    others rest for the step, whatever budget they have left (Kimi K3); 1: never."""
     waiting_batches: int = 1
     """With token_budget: groups under way beside the step's own, in batches of
     prompts_per_step. A step that has too few complete ones finishes its oldest."""
@@ -193,6 +196,9 @@ class ControlConfig:
     """What closes the thoughts."""
     budget: int = 0
     """Tokens after which open thoughts are closed; 0: never."""
+    budget_spread: int = 0
+    """The budget of each completion is drawn from [budget, budget + budget_spread]
+    (ScaleRL: 10,240 and 2,048)."""
     budget_text: str = (
         "\n\nConsidering the limited time by the user, I have to give the solution "
         "based on the thinking directly now.\n"
@@ -203,6 +209,11 @@ class ControlConfig:
     wait: str = "Wait"
     max_waits: int = 1
     """How often, per completion."""
+    answer_tokens: int = 0
+    """A completion is cut so many tokens after its thoughts; 0: any number."""
+    certain_tokens: int = 0
+    """A completion is cut after so many tokens in a row of a probability above 0.99
+    each, as it repeats itself (MiniMax-M1: 3,000); 0: never."""
     stop: tuple[str, ...] = ()
     """Texts that end a completion, however they are cut into tokens."""
 
@@ -381,6 +392,10 @@ class EvaluationConfig:
     strict_verifier: str = ""
     """A stricter verifier beside the problems' own, on the same completions; rewards
     never see it. "" for none."""
+    input_dependence: bool = False
+    """Score each completion of the first prompts_per_step problems under all of their
+    questions: a policy that answers by a template says the same to each (RAGEN-2). As
+    many passes as questions."""
 
 
 @dataclasses.dataclass

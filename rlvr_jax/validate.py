@@ -71,6 +71,9 @@ AT_LEAST: dict[str, float] = {
     "rollout.waiting_batches": 1,
     "rollout.max_group_age": 1,
     "control.budget": 0,
+    "control.budget_spread": 0,
+    "control.answer_tokens": 0,
+    "control.certain_tokens": 0,
     "control.least_thinking": 0,
     "control.max_waits": 1,
     "reward.workers": 0,
@@ -281,6 +284,8 @@ def _partial(config: Config) -> Iterator[str]:
     rollout, stages = config.rollout, config.curriculum.stages
     if rollout.token_budget <= 0:
         return
+    if not 0 < rollout.pause_share <= 1:
+        yield f"rollout.pause_share={rollout.pause_share} must be in (0, 1]; 1: never."
     if rollout.max_group_age < rollout.waiting_batches:
         yield (
             f"rollout.max_group_age={rollout.max_group_age} is less than "

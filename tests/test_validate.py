@@ -245,6 +245,8 @@ def test_partial_rollouts_ask_for_what_they_need():
     )
     (found,) = faults(**PARTIAL, rollout__waiting_batches=5)
     assert "rollout.max_group_age=4 is less than rollout.waiting_batches=5" in found
+    (found,) = faults(**PARTIAL, rollout__pause_share=0.0)
+    assert "rollout.pause_share=0.0 must be in (0, 1]" in found
     stages = '[{"until": 9, "max_completion_tokens": 64}, {}]'
     (found,) = faults(**PARTIAL, curriculum__stages=stages)
     assert "leave max_completion_tokens out of curriculum.stages" in found
@@ -263,6 +265,7 @@ IGNORED = [
     ("model.num_experts", 4, {"model.path": "somewhere"}, "model.path is set"),
     ("model.num_experts_per_token", 1, {}, "model.num_experts is 0"),
     ("rollout.replay_routing", False, {}, "model.num_experts is 0"),
+    ("rollout.pause_share", 0.5, {}, "rollout.token_budget is 0"),
     ("rollout.waiting_batches", 2, {}, "rollout.token_budget is 0"),
     ("rollout.max_group_age", 2, {}, "rollout.token_budget is 0"),
     ("rollout.overdue", "drop", {}, "rollout.token_budget is 0"),
@@ -385,7 +388,7 @@ READ = {
     "rollout.replay_routing": {"model.path": "somewhere"},
     **{
         f"rollout.{name}": {n.replace("__", "."): v for n, v in PARTIAL.items()}
-        for name in ("waiting_batches", "max_group_age", "overdue")
+        for name in ("pause_share", "waiting_batches", "max_group_age", "overdue")
     },
     "model.head_dtype": {"model.dtype": "bfloat16"},
     "data.subset": {"data.evaluation": "hub:openai/gsm8k"},

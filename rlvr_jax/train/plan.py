@@ -92,10 +92,12 @@ def _step(setup: Setup) -> dict[str, str]:
         "padding": _padding(setup),
     }
     if rollout.token_budget:
+        share = rollout.pause_share
+        paused = f", until {share:.0%} are finished" if share < 1 else ""
         waiting = rollout.waiting_batches * batch.prompts_per_step
         found["partial rollouts"] = (
-            f"{rollout.token_budget} tokens per completion and step; {waiting} groups "
-            f"wait, at most {rollout.max_group_age} steps, then "
+            f"{rollout.token_budget} tokens per completion and step{paused}; {waiting} "
+            f"groups wait, at most {rollout.max_group_age} steps, then "
             + {"finish": "they are finished", "drop": "they are dropped"}[
                 rollout.overdue
             ]
