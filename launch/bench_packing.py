@@ -74,6 +74,7 @@ def bench_packing(
             begun = time.perf_counter()
             jax.block_until_ready(run())
             seconds[name].append(time.perf_counter() - begun)
+    compiled = compiles.count
     middle = {name: statistics.median(each) for name, each in seconds.items()}
     gaps = jax.tree.map(
         lambda a, b: float(jnp.abs(a - b).max()),
@@ -90,7 +91,7 @@ def bench_packing(
         "plain_padding_share": shares["plain"],
         "rows": " x ".join(map(str, rows["packed"])),
         "largest_difference": max(jax.tree.leaves(gaps)),
-        "compiles_after_warmup": compiles.count,
+        "compiles_after_warmup": compiled,
     }
 
 
