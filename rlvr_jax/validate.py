@@ -10,6 +10,8 @@ from rlvr_jax.ignored import ignored, setting
 CHOICES: dict[str, tuple[str, ...]] = {
     "model.dtype": ("float32", "bfloat16"),
     "model.head_dtype": ("float32", "model"),
+    "model.attention": ("auto", "dense", "splash"),
+    "model.logprob_kernel": ("auto", "chunked", "fused"),
     "model.remat": ("layer", "dots", "none"),
     "data.template": ("chat", "raw"),
     "data.too_long": ("drop", "error"),

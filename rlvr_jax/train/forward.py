@@ -12,6 +12,7 @@ from jaxtyping import Array, Float, Int, UInt, UInt32
 from rlvr_jax.core.logprobs import token_logprobs
 from rlvr_jax.core.routing import routing_flips
 from rlvr_jax.mesh.mesh import constrain_rows
+from rlvr_jax.train.kernels import head_kernel_of
 from rlvr_jax.train.state import StepPlan
 from rlvr_jax.types import Ratio, Rollouts
 
@@ -163,15 +164,24 @@ def completion_logprobs(
 
 
 def _head_logprobs(decoder, states, completion_tokens, kept_tokens, plan: StepPlan):
-    rows = states.shape[0] * states.shape[1]
+    rows, head = states.shape[0] * states.shape[1], decoder.head_weight
+    kernel = head_kernel_of(
+        plan.logprob_kernel,
+        plan.mesh,
+        rows,
+        len(head),
+        kept_sets=kept_tokens is not None,
+        rounded=jnp.finfo(decoder.head_dtype).bits < 32,
+    )
     return token_logprobs(
         flat(states),
-        decoder.head_weight,
+        head,
         flat(completion_tokens),
         head_dtype=decoder.head_dtype,
         temperature=plan.temperature,
         kept_words=None if kept_tokens is None else flat(kept_tokens),
         chunk=max(1, plan.batch.logprob_chunk_tokens // rows),
+        kernel=kernel,
     )
 
 
