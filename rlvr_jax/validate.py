@@ -205,6 +205,12 @@ def _ranges(config: Config) -> Iterator[str]:
             re.compile(setting(config, name))
         except re.error as error:
             yield f"{name} is no regular expression: {error}."
+    truncates = rollout.top_p < 1 or rollout.top_k > 0 or rollout.min_p > 0
+    if config.model.logprob_kernel == "fused" and truncates:
+        yield (
+            "model.logprob_kernel='fused' does not read the kept sets of "
+            "rollout.top_p, top_k and min_p: leave it at 'auto', or sample without."
+        )
     if config.judge.url and config.judge.path:
         yield "judge.url and judge.path are two judges; give one."
     if config.judge.path and config.reward.execution == "callback":

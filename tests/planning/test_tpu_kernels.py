@@ -34,7 +34,7 @@ def compiled(function, mesh, *arrays):
 
 
 @pytest.mark.parametrize("topology", TOPOLOGIES)
-@pytest.mark.parametrize("vocabulary", [4096, 8 * 331])
+@pytest.mark.parametrize("vocabulary", [8192, 8 * 1231])
 def test_the_head_compiles(topology, vocabulary):
     """Forward and backward over rows and words that are no multiple of a tile; of all
     the logits of a device, 2 x 700 x V / tensor, nothing is ever there."""
