@@ -44,6 +44,7 @@ setuptools.setup(
             "pyright>=1.1.400",
             "pytest>=8.3",
             "pytest-timeout>=2.3",
+            "pytest-xdist>=3.6",
             "ruff>=0.12",
             # Only to compare with: the models' logits are checked against transformers.
             "torch==2.13.0",

@@ -6,6 +6,8 @@ python -m launch.evaluate --checkpoint runs/a --base models/b    perplexity as w
 python -m launch.evaluate --counts a.jsonl             scores of recorded counts
 python -m launch.evaluate --counts base.jsonl rl.jsonl     the second against the first
 python -m launch.evaluate --spread raw.jsonl chat.jsonl    one model in several ways
+python -m launch.evaluate --checkpoint models/m --thinking_budget 512
+python -m launch.evaluate --scaling b256.jsonl b512.jsonl --between 256 512
 
 Counts are a line per problem, {"id": ..., "n": completions, "c": correct}, and what
 else is known; a sampled model's are written to --output. A run folder brings its own
@@ -23,9 +25,10 @@ from typing import Any
 import rich.console
 import rich.table
 
+from launch.ways import scaling, spread
 from rlvr_jax.analysis.comparison import compare, summary
 from rlvr_jax.analysis.counts import ProblemCounts, read_counts, write_counts
-from rlvr_jax.analysis.protocol import by_domain, sensitivity
+from rlvr_jax.analysis.protocol import by_domain
 
 _FLAGS = {
     "n": ("evaluation.num_generations", int, "completions per problem"),
@@ -44,6 +47,15 @@ _FLAGS = {
     "batch": ("batch.prompts_per_step", int, "prompts sampled together"),
     "dtype": ("model.dtype", str, "float32 or bfloat16"),
     "seed": ("seed", int, ""),
+    "thinking_budget": (
+        "control.budget",
+        int,
+        "tokens after which thoughts are closed",
+    ),
+    "least_thinking": ("control.least_thinking", int, "shorter thoughts go on"),
+    "wait": ("control.wait", str, "what makes them go on"),
+    "max_waits": ("control.max_waits", int, "how often"),
+    "think_end": ("control.think_end", str, "what closes thoughts"),
 }
 """Flag -> the setting that it changes."""
 
@@ -56,8 +68,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     """
     parser = _parser()
     arguments = parser.parse_args(argv)
-    if arguments.spread:
-        _spread(arguments)
+    if arguments.spread or arguments.scaling:
+        (spread if arguments.spread else scaling)(arguments)
         return
     given = len(arguments.counts) + bool(arguments.checkpoint)
     if not 1 <= given <= 2:
@@ -112,6 +124,23 @@ def _parser() -> argparse.ArgumentParser:
         help="counts of one model, evaluated in several ways (templates, temperatures, "
         "verifiers): how much its scores hang on the way",
     )
+    parser.add_argument(
+        "--scaling",
+        nargs="+",
+        default=[],
+        type=pathlib.Path,
+        metavar="JSONL",
+        help="counts of one model at several thinking budgets: accuracy over thinking "
+        "tokens, their mean slope (scaling) and the best (performance)",
+    )
+    parser.add_argument(
+        "--between",
+        nargs=2,
+        type=int,
+        metavar=("LEAST", "MOST"),
+        help="with --scaling: the share of completions whose thinking tokens are "
+        "within (control)",
+    )
     parser.add_argument("--checkpoint", help="run folder, model directory or .gguf")
     parser.add_argument(
         "--data", default="", help="a source as of data.train, or several with commas"
@@ -129,27 +158,6 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _spread(arguments: argparse.Namespace) -> None:
-    """Prints pass@1 and pass@k of each file, and how far apart they are."""
-    try:
-        grid = {str(path): read_counts(path) for path in arguments.spread}
-        last = min(problem.n for counts in grid.values() for problem in counts)
-        found = {k: sensitivity(grid, k) for k in sorted({1, last})}
-    except (OSError, ValueError) as error:
-        sys.exit(f"launch.evaluate: {error}")
-    if arguments.json:
-        print(json.dumps({"spread": found}, allow_nan=False))
-        return
-    table = rich.table.Table("way", *(f"pass@{k}" for k in found))
-    for name in grid:
-        shares = (found[k]["pass@k"][name] for k in found)
-        table.add_row(name, *(f"{100 * share:.1f}" for share in shares))
-    spreads = (f"{100 * each['spread']:.1f}" for each in found.values())
-    table.add_section()
-    table.add_row("largest - smallest", *spreads)
-    rich.console.Console().print(table)
-
-
 def _sample(arguments: argparse.Namespace) -> list[ProblemCounts]:
     """Counts of the model behind --checkpoint; written to --output."""
     # Imported here: counts alone need no JAX.
@@ -163,6 +171,8 @@ def _sample(arguments: argparse.Namespace) -> list[ProblemCounts]:
         for flag, (setting, _, _) in _FLAGS.items()
         if getattr(arguments, flag) is not None
     }
+    if any(setting.startswith("control.") for setting in changes):
+        changes["rollout.engine"] = "slots"
     target = pathlib.Path(arguments.checkpoint).expanduser()
     config = loading.settings_of(target, changes)
     validate(config)

@@ -13,6 +13,7 @@ from absl import flags as absl_flags
 
 from launch import flags
 from launch.processes import CHOICES, start_processes
+from launch.virtual_devices import give_virtual_devices_threads
 from rlvr_jax.config import Config
 from rlvr_jax.rollout.scoring import VerifierFailure
 from rlvr_jax.train.loop import run as run_training
@@ -25,6 +26,7 @@ _DISTRIBUTED = absl_flags.DEFINE_enum(
 
 def main(config: Config) -> int:
     """Runs the recipe; 0 when it finished or was stopped on request."""
+    give_virtual_devices_threads()
     start_processes(_DISTRIBUTED.value)
     use_compilation_cache()
     try:

@@ -82,6 +82,7 @@ class DataConfig:
     template: str = "chat"
     """"chat" (the tokenizer's chat template), "raw" (the question as it stands)."""
     system_prompt: str = ""
+    """The chat's first message, or the first paragraph of a raw prompt."""
     question_suffix: str = ""
     """Added to each question, as an instruction on the form of the answer."""
     few_shot: int = 0
@@ -176,6 +177,17 @@ class RolloutConfig:
     staleness: int = 0
     """Steps that the sampling policy may be behind: batches are sampled and verified
     beside the updates before them. 0: each from the newest policy."""
+    token_budget: int = 0
+    """New tokens of a completion in one step, with "slots": one that has used them goes
+    on in a later step, under the policy of then. 0: all are finished in their step."""
+    waiting_batches: int = 1
+    """With token_budget: groups under way beside the step's own, in batches of
+    prompts_per_step. A step that has too few complete ones finishes its oldest."""
+    max_group_age: int = 4
+    """Steps that a group may take beside its first, at least waiting_batches."""
+    overdue: str = "finish"
+    """What becomes of one that would need more: "finish" (in that step, whatever the
+    budget) or "drop"."""
 
 
 @dataclasses.dataclass

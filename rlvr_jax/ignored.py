@@ -64,13 +64,22 @@ def ignored(config: Config) -> Iterator[str]:
         ),
         (
             config.rollout.engine != "slots",
-            ["rollout.slots", *_others(config.control, "control", "")],
+            [
+                "rollout.slots",
+                "rollout.token_budget",
+                *_others(config.control, "control", ""),
+            ],
             f"rollout.engine is {config.rollout.engine!r}",
         ),
         (
             config.rollout.engine == "slots",
             ["rollout.prompts_at_once", "reward.execution"],
             "rollout.engine is 'slots'",
+        ),
+        (
+            config.rollout.token_budget == 0,
+            [f"rollout.{n}" for n in ("waiting_batches", "max_group_age", "overdue")],
+            "rollout.token_budget is 0",
         ),
         (config.control.budget == 0, ["control.budget_text"], "control.budget is 0"),
         (
@@ -90,7 +99,6 @@ def ignored(config: Config) -> Iterator[str]:
         ),
         (model.lora_rank == 0, ["model.lora_alpha"], "model.lora_rank is 0"),
         (data.template == "chat", ["data.few_shot"], "data.template is 'chat'"),
-        (data.template == "raw", ["data.system_prompt"], "data.template is 'raw'"),
         (not reward.format, ["reward.format_weight"], "reward.format is empty"),
         (
             not data.decontaminate,

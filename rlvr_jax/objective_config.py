@@ -52,6 +52,9 @@ class Objective:
     """Length-adaptive lambda 1 - 1 / (alpha length): VAPO 0.05, SAO 1.5; 0: off."""
     lam_critic: float = 1.0
     """Lambda of the critic's targets (VC-PPO: 1)."""
+    bootstrap_truncated: bool = False
+    """A completion cut at the limit ends in the critic's value of its last state in
+    place of its reward, as one that would go on (Step 3.5 Flash)."""
     value_clip: float = 0.2
     """Largest move of a value per step; 0 for no bound."""
 
@@ -132,6 +135,9 @@ class Objective:
     """"copy" the policy every reference_every_steps (R1-Zero), "reset" (copy, and a new
     optimizer state: ProRL) or "ema" (every step)."""
     reference_every_steps: int = 400
+    reset_after_evaluations: int = 0
+    """Of "reset": done after so many evaluations in a row without a new best pass@1
+    (ProRL), in place of every so many steps; 0: by steps."""
     reference_decay: float = 0.99
     """Of "ema": reference = decay x reference + (1 - decay) x policy."""
 

@@ -50,7 +50,15 @@ ADVANTAGE_READS: dict[str, tuple[str, ...]] = {
     "running_mean": ("baseline_window",),
     "reinforce_pp": ("gamma", "std_ddof"),
     "reinforce_pp_baseline": ("std_ddof",),
-    "gae": ("gamma", "lam", "lam_alpha", "lam_critic", "value_clip", "std_ddof"),
+    "gae": (
+        "gamma",
+        "lam",
+        "lam_alpha",
+        "lam_critic",
+        "bootstrap_truncated",
+        "value_clip",
+        "std_ddof",
+    ),
 }
 _BY_STD = ("group", "rloo", "best_of_group", "gdpo", "gae")
 SCALES: dict[str, tuple[str, ...]] = {
@@ -98,17 +106,27 @@ def faults(config: Config) -> Iterator[str]:
         or objective.importance_correction != "none"
         or max(*objective.token_band, *objective.sequence_band) > 0
     )
-    if rollout.staleness > 0 and not corrected:
-        yield (
-            f"rollout.staleness={rollout.staleness} trains on samples of an older "
-            "policy; let the objective correct for it: set "
-            "objective.importance_correction='clamp' or objective.old_policy='rollout'."
-        )
+    for name in ("staleness", "token_budget"):
+        if getattr(rollout, name) > 0 and not corrected:
+            yield (
+                f"rollout.{name}={getattr(rollout, name)} trains on samples of an "
+                "older policy; let the objective correct for it: set "
+                "objective.importance_correction='clamp' or "
+                "objective.old_policy='rollout'."
+            )
     yield from _combinations(objective)
     yield from _divergence(objective)
     for name in ("gamma", "lam", "lam_critic", "reference_decay", "epsilon_low"):
         if getattr(objective, name) > 1:
             yield f"objective.{name}={getattr(objective, name)} must be in [0, 1]."
+    evaluation = config.evaluation
+    watched = evaluation.every_steps > 0 and evaluation.prompts > 0
+    if objective.reset_after_evaluations > 0 and not watched:
+        yield (
+            f"objective.reset_after_evaluations={objective.reset_after_evaluations} "
+            "watches evaluations between steps; set evaluation.every_steps and "
+            "evaluation.prompts."
+        )
     if objective.overlong_buffer_tokens > rollout.max_completion_tokens:
         yield (
             f"objective.overlong_buffer_tokens={objective.overlong_buffer_tokens} "
@@ -193,6 +211,16 @@ def unread(objective: Objective) -> list[tuple[bool, list[str], str]]:
             objective.reference_update not in ("copy", "reset"),
             ["objective.reference_every_steps"],
             f"objective.reference_update is {objective.reference_update!r}",
+        ),
+        (
+            objective.reference_update != "reset",
+            ["objective.reset_after_evaluations"],
+            f"objective.reference_update is {objective.reference_update!r}",
+        ),
+        (
+            objective.reset_after_evaluations > 0,
+            ["objective.reference_every_steps"],
+            "objective.reset_after_evaluations decides when",
         ),
         (
             objective.reference_update != "ema",

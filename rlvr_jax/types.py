@@ -67,6 +67,9 @@ class Rollouts:
     """The E experts that the sampler sent each completion token through, in every
     layer; 0 where no token was read after it. None for a model without experts."""
     prompt_routes: UInt[Array, "... P S L E"] | None = None
+    versions: Int[Array, "... P G T"] | None = None
+    """Of the policy that sampled each token: steps it had learned from. None where one
+    policy sampled all (rollout.token_budget is 0)."""
 
     @property
     def token_mask(self) -> Bool[Array, "... P G T"]:

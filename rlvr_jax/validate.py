@@ -1,7 +1,9 @@
 """Checks of the settings before anything is loaded: one error that lists all faults."""
 
+import dataclasses
 import re
 from collections.abc import Iterator
+from typing import Any
 
 from rlvr_jax import objective_rules
 from rlvr_jax.config import Config
@@ -21,6 +23,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "curriculum.draw": ("order", "priority"),
     "curriculum.pass_rate_of": ("latest", "all"),
     "rollout.engine": ("batch", "slots"),
+    "rollout.overdue": ("finish", "drop"),
     "reward.execution": ("pool", "callback"),
     "noise.pays": ("verdict", "random", "format", "majority", "incorrect"),
     "objective.advantage": tuple(objective_rules.SCALES),
@@ -66,6 +69,9 @@ AT_LEAST: dict[str, float] = {
     "rollout.top_k": 0,
     "rollout.slots": 1,
     "rollout.staleness": 0,
+    "rollout.token_budget": 0,
+    "rollout.waiting_batches": 1,
+    "rollout.max_group_age": 1,
     "control.budget": 0,
     "control.least_thinking": 0,
     "control.max_waits": 1,
@@ -104,6 +110,7 @@ AT_LEAST: dict[str, float] = {
     "objective.top_entropy_fraction": 0,
     "objective.beta": 0,
     "objective.reference_every_steps": 1,
+    "objective.reset_after_evaluations": 0,
     "objective.overlong_buffer_tokens": 0,
     "objective.entropy_target": 0,
     "objective.imitation_coefficient": 0,
@@ -159,14 +166,26 @@ class ConfigError(ValueError):
 
 def validate(config: Config) -> None:
     """Raises a ConfigError that names every fault, or returns."""
-    faults = [
+    missing = [f"{name} is not set; give it a value." for name in _missing(config)]
+    faults = missing or [
         *_ranges(config),
         *_batch(config),
+        *_partial(config),
         *objective_rules.faults(config),
         *ignored(config),
     ]
     if faults:
         raise ConfigError("\n".join(f"config: {fault}" for fault in faults))
+
+
+def _missing(section: Any, prefix: str = "") -> Iterator[str]:
+    """Settings without a value: what a run does would not be said anywhere."""
+    for field in dataclasses.fields(section):
+        value, name = getattr(section, field.name), f"{prefix}{field.name}"
+        if value is None:
+            yield name
+        elif dataclasses.is_dataclass(value):
+            yield from _missing(value, f"{name}.")
 
 
 def _ranges(config: Config) -> Iterator[str]:
@@ -257,6 +276,26 @@ def _batch(config: Config) -> Iterator[str]:
                 f"divides a minibatch of {rows}; possible: "
                 f"{', '.join(map(str, fitting))} (or 0 for a whole minibatch)."
             )
+
+
+def _partial(config: Config) -> Iterator[str]:
+    """Completions that take several steps (rollout.token_budget)."""
+    rollout, stages = config.rollout, config.curriculum.stages
+    if rollout.token_budget <= 0:
+        return
+    if rollout.max_group_age < rollout.waiting_batches:
+        yield (
+            f"rollout.max_group_age={rollout.max_group_age} is less than "
+            f"rollout.waiting_batches={rollout.waiting_batches}: so many batches would "
+            "grow older while they wait. Raise the one or lower the other."
+        )
+    if "max_completion_tokens" in stages:
+        yield (
+            f"rollout.token_budget={rollout.token_budget} keeps completions over "
+            "several steps, which must not change their room: leave "
+            "max_completion_tokens out of curriculum.stages, or set "
+            "rollout.token_budget=0."
+        )
 
 
 def _nearest_multiple(number: int, divisor: int) -> int:

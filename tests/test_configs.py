@@ -80,6 +80,108 @@ def test_the_schedule_of_r1_zero():
     assert (config.optimizer.learning_rate, config.objective.beta) == (3e-6, 1e-3)
 
 
+def test_the_run_of_deepseekmath():
+    """PG-32, REC-28: learning rate 1e-6, KL 0.04, 64 outputs per question, at most
+    1,024 tokens, a training batch of 1,024, one update per exploration (sec. 4.2)."""
+    config = recipe("configs/deepseekmath_7b.py")
+    assert config.optimizer.learning_rate == 1e-6
+    assert (config.objective.beta, config.objective.kl_estimator) == (0.04, "k3")
+    assert config.objective.kl_placement == "loss"
+    assert config.objective.loss_aggregation == "sequence_mean"
+    assert config.rollout.num_generations == 64
+    assert config.rollout.max_completion_tokens == 1024
+    assert config.batch.prompts_per_step * config.rollout.num_generations == 1024
+    assert config.batch.updates_per_step == 1
+    opening = (ROOT / "configs/deepseekmath_7b.py").read_text().split('"""')[1]
+    assert "MATH 46.8 -> 51.7" in opening
+
+
+def test_the_run_of_dr_grpo():
+    """AGG-14: no std, a constant divisor, no KL; 8 samples of at most 3,000 tokens,
+    learning rate 1e-6 (README of sail-sg/understand-r1-zero); 43.3 on AIME 2024."""
+    config = recipe("configs/dr_grpo_qwen7b.py")
+    objective, batch = config.objective, config.batch
+    assert (objective.scale_rewards, objective.beta) == ("none", 0.0)
+    assert objective.loss_aggregation == "constant"
+    assert config.rollout.num_generations == 8
+    assert config.rollout.max_completion_tokens == 3000
+    assert (config.rollout.temperature, config.rollout.top_p) == (1.0, 1.0)
+    assert config.optimizer.learning_rate == 1e-6
+    assert config.optimizer.schedule == "constant"
+    assert config.model.path.endswith("Qwen2.5-Math-7B")
+    rows = batch.prompts_per_step * config.rollout.num_generations
+    assert rows // batch.minibatches_per_step == 128
+    opening = (ROOT / "configs/dr_grpo_qwen7b.py").read_text().split('"""')[1]
+    for figure in ("43.3", "27 hours", "8 A100"):
+        assert figure in opening
+
+
+def test_the_run_of_dapo():
+    """REC-25: its switches and sizes (sec. 4.1): 512 x 16, 16 updates, 20,480 tokens
+    with the penalty over the last 4,096, clip 0.2 / 0.28, dynamic sampling, +1 / -1."""
+    config = recipe("configs/dapo_qwen32b.py")
+    objective, batch = config.objective, config.batch
+    assert (objective.epsilon_low, objective.epsilon_high) == (0.2, 0.28)
+    assert (objective.loss_aggregation, objective.beta) == ("token_mean", 0.0)
+    assert objective.overlong_filter
+    assert objective.overlong_buffer_tokens == 4096
+    assert config.rollout.max_completion_tokens == 20_480
+    assert config.curriculum.filter == "dynamic"
+    assert (config.reward.correct, config.reward.wrong) == (1.0, -1.0)
+    assert (batch.prompts_per_step, batch.minibatches_per_step) == (512, 16)
+    assert config.rollout.num_generations == 16
+    assert config.optimizer.learning_rate == 1e-6
+    assert "50 points on AIME 2024" in (ROOT / "configs/dapo_qwen32b.py").read_text()
+
+
+def test_the_run_of_magistral_leaves_out_groups_without_signal():
+    """REC-16: GRPO without KL, total-length norm, std of the minibatch, upper clip .30
+    for the small model, zero-advantage groups left out; 65.8 by RL alone, 70.7 after a
+    supervised start."""
+    config = recipe("configs/magistral_small.py")
+    objective = config.objective
+    assert (objective.advantage, objective.beta) == ("group", 0.0)
+    assert objective.scale_rewards == "minibatch"
+    assert objective.loss_aggregation == "prompt_mean"
+    assert (objective.epsilon_low, objective.epsilon_high) == (0.2, 0.3)
+    assert config.curriculum.filter == "dynamic"
+    opening = (ROOT / "configs/magistral_small.py").read_text().split('"""')[1]
+    assert "65.8" in opening
+    assert "70.7" in opening
+
+
+def test_the_sizes_of_mimo():
+    """DATA-11: 16 completions of 1,568 prompts a step, partial rollouts, and no token
+    more than 4 versions behind."""
+    config = recipe("configs/mimo_async.py")
+    rollout = config.rollout
+    assert rollout.num_generations == 16
+    assert config.batch.prompts_per_step == 1568
+    assert 0 < rollout.token_budget < rollout.max_completion_tokens
+    assert rollout.staleness + rollout.max_group_age == 4
+    assert config.objective.name == "mimo"
+
+
+def test_the_run_of_scalerl():
+    """REC-23: 48 x 16 completions of 16,384 tokens, 8 steps off policy, CISPO capped at
+    5, prompt mean, batch std, float32 logits, zero-variance filter, No-Positive-
+    Resampling at 0.9, interruptions, +1 / -1."""
+    config = recipe("configs/scalerl_8b.py")
+    objective, rollout = config.objective, config.rollout
+    assert config.batch.prompts_per_step == 48
+    assert rollout.num_generations == 16
+    assert rollout.max_completion_tokens == 16_384
+    assert (rollout.staleness, objective.old_policy) == (8, "rollout")
+    assert (objective.surrogate, objective.ratio_max) == ("cispo_capped", 5.0)
+    assert objective.loss_aggregation == "prompt_mean"
+    assert objective.scale_rewards == "batch"
+    assert config.model.head_dtype == "float32"
+    assert config.curriculum.filter == "mask"
+    assert config.curriculum.drop_pass_rate == 0.9
+    assert 10_240 <= config.control.budget <= 12_288
+    assert (config.reward.correct, config.reward.wrong) == (1.0, -1.0)
+
+
 @pytest.mark.skipif(not has_libtpu(), reason="needs libtpu")
 @pytest.mark.parametrize("path", PODS)
 def test_programs_of_pods_are_traced_at_small_depth(path):

@@ -232,6 +232,8 @@ INNER = {
     "correction/squared_weight_mean",
     "logprob/advantage",
     "logprob/product",
+    "mismatch/weight",
+    "mismatch/weight_square",
     "ratio/square",
 }
 """Sums that only other metrics are made of."""

@@ -6,6 +6,7 @@ import pytest
 
 from rlvr_jax.config import Config, Objective
 from rlvr_jax.objective_rules import ADVANTAGE_READS, SCALES, SURROGATE_READS
+from rlvr_jax.train.disclosure import disclosure
 from rlvr_jax.validate import ConfigError, validate
 
 OTHER = {
@@ -36,6 +37,7 @@ OTHER = {
     "lam_alpha": 0.1,
     "lam_critic": 0.9,
     "value_clip": 0.5,
+    "bootstrap_truncated": True,
 }
 
 
@@ -106,11 +108,58 @@ def test_every_setting_has_another_value_to_try():
         ),
         ({"dual_clip": 1.1}, "must exceed 1 + objective.epsilon_high = 1.28"),
         ({"token_band": (2.0, 0.5)}, "objective.token_band"),
+        (
+            {
+                "beta": 0.1,
+                "reference_update": "reset",
+                "reset_after_evaluations": 2,
+            },
+            "set evaluation.every_steps",
+        ),
         ({"gamma": 1.5, "advantage": "gae", "scale_rewards": "none"}, "in [0, 1]"),
     ],
 )
 def test_what_cannot_be_says_what_to_change(settings, words):
     assert words in refused(**settings)
+
+
+NAIVE = {
+    "epsilon_high": 0.2,
+    "overlong_filter": False,
+    "loss_aggregation": "sequence_mean",
+    "beta": 0.04,
+}
+FIXES = {
+    "clip-higher": {"objective.epsilon_high": 0.28},
+    "dynamic sampling": {"curriculum.filter": "dynamic"},
+    "token-level loss": {"objective.loss_aggregation": "token_mean"},
+    "no KL": {"objective.beta": 0.0},
+    "length control: penalty": {"objective.overlong_buffer_tokens": 64},
+    "length control: filter": {"objective.overlong_filter": True},
+    "value calibration": {"critic.pretraining_steps": 50},
+    "staging": {"curriculum.stages": '[{"until": 5, "keep": {"level": [1]}}, {}]'},
+}
+
+
+@pytest.mark.parametrize("fix", FIXES)
+def test_the_fixes_that_recur_are_switches_of_their_own(fix):
+    """REC-29: on a naive GRPO run (a critic's, for its own fix) each can be switched
+    alone, is accepted, and is said in the plan."""
+    critic = fix == "value calibration"
+    base = {"advantage": "gae", "scale_rewards": "none"} if critic else {}
+
+    def config(changes):
+        made = Config(objective=Objective(**NAIVE, **base))
+        for name, value in changes.items():
+            section, _, field = name.partition(".")
+            assert getattr(getattr(made, section), field) != value
+            setattr(getattr(made, section), field, value)
+        return made
+
+    changed = config(FIXES[fix])
+    validate(changed)
+    said, before = disclosure(changed), disclosure(config({}))
+    assert {label for label in said if said[label] != before[label]}
 
 
 @pytest.mark.parametrize("advantage", ["gae", "remax", "running_mean", "reinforce_pp"])

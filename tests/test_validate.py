@@ -214,6 +214,32 @@ def test_only_k1_belongs_into_the_reward():
     validate(changed(**reward, objective__kl_estimator="k1"))
 
 
+PARTIAL = {
+    "rollout__engine": "slots",
+    "rollout__token_budget": 64,
+    "objective__importance_correction": "clamp",
+}
+
+
+def test_partial_rollouts_ask_for_what_they_need():
+    """DATA-07: slots, a correction for stale tokens, one length, time to wait."""
+    validate(changed(**PARTIAL))
+    (found,) = faults(**PARTIAL | {"rollout__engine": "batch"})
+    assert found.startswith("config: rollout.token_budget=64 would be ignored")
+    (found,) = faults(**PARTIAL | {"objective__importance_correction": "none"})
+    assert found == (
+        "config: rollout.token_budget=64 trains on samples of an older policy; let "
+        "the objective correct for it: set objective.importance_correction='clamp' or "
+        "objective.old_policy='rollout'."
+    )
+    (found,) = faults(**PARTIAL, rollout__waiting_batches=5)
+    assert "rollout.max_group_age=4 is less than rollout.waiting_batches=5" in found
+    stages = '[{"until": 9, "max_completion_tokens": 64}, {}]'
+    (found,) = faults(**PARTIAL, curriculum__stages=stages)
+    assert "leave max_completion_tokens out of curriculum.stages" in found
+    assert "rollout.token_budget=64" in found
+
+
 # What is ignored, its changed value, and under which settings; "" by default.
 CRITIC = {"objective.advantage": "gae", "objective.scale_rewards": "none"}
 IGNORED = [
@@ -226,11 +252,13 @@ IGNORED = [
     ("model.num_experts", 4, {"model.path": "somewhere"}, "model.path is set"),
     ("model.num_experts_per_token", 1, {}, "model.num_experts is 0"),
     ("rollout.replay_routing", False, {}, "model.num_experts is 0"),
+    ("rollout.waiting_batches", 2, {}, "rollout.token_budget is 0"),
+    ("rollout.max_group_age", 2, {}, "rollout.token_budget is 0"),
+    ("rollout.overdue", "drop", {}, "rollout.token_budget is 0"),
     ("model.head_dtype", "model", {}, "model.dtype is 'float32'"),
     ("data.task_options", '{"max_operand": 3}', {}, "is a task:"),
     ("data.subset", "main", {}, "is a hub:"),
     ("data.few_shot", 2, {}, "data.template is 'chat'"),
-    ("data.system_prompt", "Hi", {"data.template": "raw"}, "data.template is 'raw'"),
     ("reward.format_weight", 0.5, {}, "reward.format is empty"),
     ("noise.random_rate", 0.2, {}, "noise.pays is 'verdict'"),
     ("noise.mislabelled_rate", 0.2, {}, "noise.pays is 'verdict'"),
@@ -344,6 +372,10 @@ READ = {
     "curriculum.revisit_after_steps": {"curriculum.min_pass_rate": 0.2},
     "model.num_experts_per_token": {"model.num_experts": 4},
     "rollout.replay_routing": {"model.path": "somewhere"},
+    **{
+        f"rollout.{name}": {n.replace("__", "."): v for n, v in PARTIAL.items()}
+        for name in ("waiting_batches", "max_group_age", "overdue")
+    },
     "model.head_dtype": {"model.dtype": "bfloat16"},
     "data.subset": {"data.evaluation": "hub:openai/gsm8k"},
     "data.few_shot": {"data.template": "raw"},

@@ -95,6 +95,12 @@ SECTIONS = (
                 (("completion/truncated_share", "truncated"),),
                 "Completions that max_completion_tokens ended.",
             ),
+            Chart(
+                "Repetition",
+                "share",
+                (("completion/repetition", "4-grams said before"),),
+                "Loops show here, beside entropy and length.",
+            ),
         ),
     ),
     UPDATE,

@@ -73,7 +73,40 @@ UPDATE = Section(
             "Absolute difference of a token's log-prob, sampler and trainer.",
             log=True,
         ),
-        Chart("Sampler mismatch, KL", "nats", (("mismatch/kl", "sampler to trainer"),)),
+        Chart(
+            "Sampler mismatch, KL",
+            "nats",
+            (("mismatch/kl", "k3"), ("mismatch/kl_k1", "k1")),
+            "Two estimates of KL(sampler || trainer).",
+        ),
+        Chart(
+            "Sampler mismatch, probabilities",
+            "",
+            (
+                ("mismatch/probability_gap", "mean gap"),
+                ("mismatch/probability_gap_max", "largest gap"),
+            ),
+            "Absolute difference of a token's probability, sampler and trainer.",
+            log=True,
+        ),
+        Chart(
+            "Sampler mismatch, shares",
+            "share",
+            (
+                ("mismatch/beyond_0.01", "beyond 0.01 nats"),
+                ("mismatch/beyond_0.1", "beyond 0.1"),
+                ("mismatch/beyond_1", "beyond 1"),
+            ),
+            "Tokens whose log-probs are further apart.",
+        ),
+        Chart(
+            "Sampler mismatch, agreement",
+            "",
+            (
+                ("mismatch/correlation", "correlation of probabilities"),
+                ("mismatch/effective_share", "effective sample size"),
+            ),
+        ),
         Chart(
             "Off-policy correction",
             "share",

@@ -22,6 +22,7 @@ _LISTS = {
     "correct": int,
     "answers": int,
     "tokens": int,
+    "thinking": int,
     "ended": int,
     "logprobs": float,
     "base_logprobs": float,
@@ -42,6 +43,8 @@ class ProblemCounts:
     answers: Sequence[int] = ()
     """Which answer it gives, numbered within the problem; -1 for none."""
     tokens: Sequence[int] = ()
+    thinking: Sequence[int] = ()
+    """Tokens before the thoughts were closed; all, where they never were."""
     ended: Sequence[int] = ()
     """0 where it was cut at the limit."""
     logprobs: Sequence[float] = ()

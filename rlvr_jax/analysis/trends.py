@@ -82,3 +82,26 @@ def length_after_the_plateau(
     late = steps >= np.median(steps)
     curves = {"reward": reward, "wrong": length_wrong, "correct": length_correct}
     return {name: slope(steps[late], curve[late]) for name, curve in curves.items()}
+
+
+def steps_to(
+    steps: Float[np.ndarray, " N"], values: Float[np.ndarray, " N"], level: float
+) -> float | None:
+    """The first step at which a curve is at `level` or above; None if it never is.
+
+    Two methods are compared by the steps that each takes to one level, as the final
+    score of the slower. Smooth a noisy curve first, or take its mean over seeds: a
+    single lucky step counts here.
+
+    Args:
+      steps: increasing.
+      values: what was logged there.
+      level: in the unit of `values`.
+
+    Example:
+      >>> curve = np.array([0.1, 0.3, 0.2, 0.6])
+      >>> steps_to(np.array([0.0, 10.0, 20.0, 30.0]), curve, 0.3)
+      10.0
+    """
+    reached = np.flatnonzero(values >= level)
+    return float(steps[reached[0]]) if len(reached) else None

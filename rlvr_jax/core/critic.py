@@ -9,6 +9,45 @@ from rlvr_jax.core.shapes import TokenMask
 from rlvr_jax.types import Ratio
 
 
+def bootstrapped_rewards(
+    rewards: Float[Array, " B"],
+    values: Float[Array, "B T"],
+    token_mask: TokenMask,
+    ended: Bool[Array, " B"],
+) -> Float[Array, " B"]:
+    r"""Rewards in which a cut completion earns what the critic expected of its end.
+
+        r_i = V_i(last kept token)  where the completion did not end, else r_i
+
+    Cut is not wrong: with 0 for it a critic learns that long thoughts fail. The last
+    token gets an advantage of 0 (at gamma = 1), those before it what the values say.
+
+    Args:
+      rewards: one per completion, for all of it.
+      values: V before each token, in the unit of `rewards`. The value before the last
+        token stands for that of the state after it, which no token was sampled from.
+      token_mask: 1 on the policy's tokens.
+      ended: False where the limit cut it. Without kept tokens a row keeps its reward.
+
+    Returns:
+      rewards, [B]. No gradient flows back.
+
+    References:
+      Step 3.5 Flash, sec. 5.2.1. https://arxiv.org/abs/2602.10604
+
+    Example:
+      >>> values, ended = jnp.array([[0.2, 0.6], [0.2, 0.6]]), jnp.array([True, False])
+      >>> print(bootstrapped_rewards(jnp.zeros(2), values, jnp.ones((2, 2)), ended))
+      [0.  0.6]
+    """
+    mask = token_mask.astype(bool)
+    place = jnp.arange(mask.shape[1])
+    last = jnp.where(mask, place, -1).max(axis=1)
+    at_end = jnp.where(place == last[:, None], values, 0.0).sum(axis=1)
+    found = jnp.where(ended | (last < 0), rewards, at_end)
+    return jax.lax.stop_gradient(found)
+
+
 def value_loss(
     values: Float[Array, "B T"],
     old_values: Float[Array, "B T"],

@@ -214,6 +214,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         **_CRITIC,
         "scale_rewards": "none",
         "lam": 1.0,
+        "bootstrap_truncated": True,
         "surrogate": "reinforce",
         "token_band": (0.5, 2.0),
         "sequence_band": (0.996, 1.001),

@@ -103,14 +103,25 @@ class Curriculum:
         prompts_per_step: int,
         max_completion_tokens: int,
         seed: int,
+        streams: bool = False,
     ):
         """Reads stages, mixes and known pass rates.
+
+        Args:
+          settings: the rules.
+          problems: all of the training.
+          data: its mix and shuffle.
+          prompts_per_step: P.
+          max_completion_tokens: of stages that name none.
+          seed: of the orders.
+          streams: the plain draw goes on where the last one stopped, whatever the
+            step, so that draws may have any size.
 
         Raises:
           ValueError: a stage or mix is not of its form, or keeps no problem; no row
             has the pass_rate_field.
         """
-        self.settings, self.seed = settings, seed
+        self.settings, self.seed, self.streams = settings, seed, streams
         self.prompts_per_step = prompts_per_step
         self.rates = PassRates(len(problems))
         self.stages = parse_stages(settings.stages, max_completion_tokens)
@@ -145,6 +156,8 @@ class Curriculum:
         """
         number = self.stage(step)
         if not looks_back(self.settings):
+            if self.streams:
+                return self._stream(number, count)
             return self._orders[number].indices(step - self.stages[number].start)
         allowed = self.eligible(step)
         allowed[list(taken)] = False
@@ -212,6 +225,13 @@ class Curriculum:
             prior_count=self.settings.prior_count,
             prior=self._prior,
         )
+
+    def _stream(self, number: int, count: int) -> np.ndarray:
+        """The next problems of the stage's stream."""
+        if number != self._stage:
+            self._stage, self._place = number, 0
+        self._place += count
+        return self._orders[number].take(self._place - count, count)
 
     def _by_order(self, number: int, count: int, allowed: np.ndarray) -> np.ndarray:
         """The next problems of the stage's stream that are allowed."""

@@ -34,7 +34,7 @@ REMAT_POLICIES = {
 
 
 class Decoder(nnx.Module):
-    """Parameters, and the three ways to run them: `prefill`, `extend`, `decode`."""
+    """Parameters, and how to run them: `prefill`, `extend` (or `read`), `decode`."""
 
     def __init__(
         self, architecture: Architecture, *, rngs: nnx.Rngs, dtype=jnp.float32
@@ -131,6 +131,20 @@ class Decoder(nnx.Module):
         routes: UInt[Array, "L P G T E"] | None = None,
     ) -> tuple[Float[Array, "P G T D"], UInt[Array, "L P G T E"] | None]:
         """`extend` through given experts; also which ones the routers would pick."""
+        hidden, (_, _, picked) = self._extended(tokens, prompts, routes, keeps=False)
+        return hidden, picked
+
+    def read(
+        self, tokens: Int[Array, "P G T"], prompts: PromptCache
+    ) -> tuple[Float[Array, "P G T D"], CompletionCache]:
+        """`extend`, and the cache from which `decode` goes on behind any token."""
+        hidden, (keys, values, picked) = self._extended(
+            tokens, prompts, None, keeps=True
+        )
+        return hidden, CompletionCache(keys, values, picked)
+
+    def _extended(self, tokens, prompts: PromptCache, routes, *, keeps: bool):
+        """Hidden states, and (keys, values, picked experts); keys only if it keeps."""
         time = jnp.arange(tokens.shape[-1])
         positions = jnp.broadcast_to(
             prompts.lengths[:, None, None] + time, tokens.shape
@@ -153,14 +167,15 @@ class Decoder(nnx.Module):
                     queries, own, KeyValues(prompt_keys, prompt_values, prompt_mask)
                 )
 
-            hidden, _, _, picked = self._block(
+            hidden, keys, values, picked = self._block(
                 hidden, weights, positions, attend, forced
             )
-            return hidden, picked
+            kept = (keys, values) if keeps else (None, None)
+            return hidden, (*kept, picked)
 
         hidden = self.embedding[...][tokens]
-        hidden, picked = self._scan(layer, hidden, prompts.keys, prompts.values, routes)
-        return self._norm(hidden, self.final_norm[...]), picked
+        hidden, found = self._scan(layer, hidden, prompts.keys, prompts.values, routes)
+        return self._norm(hidden, self.final_norm[...]), found
 
     def empty_cache(
         self, prompts: PromptCache, num_generations: int, max_tokens: int

@@ -49,6 +49,11 @@ class Control:
         """Tokens after which a new completion must be looked at."""
         return min(self.budget or limit, limit)
 
+    def thinking_tokens(self, tokens: Sequence[int]) -> int:
+        """Those before the thoughts were closed; all, where they never were."""
+        closed = _find(tokens, self.close)
+        return len(tokens) if closed < 0 else closed
+
     def look(self, tokens: Sequence[int], forced: Sequence[bool]) -> Steer | None:
         """What to do with a completion of these tokens; None lets it go on.
 
@@ -60,18 +65,19 @@ class Control:
         if stopped is not None:
             return Steer(stopped, ended=True)
         closed = _find(tokens, self.close)
-        if closed < 0 and 0 < self.budget <= len(tokens):
+        # Where the sentence has begun it is being written: no second start.
+        if (
+            closed < 0
+            and 0 < self.budget <= len(tokens)
+            and not any(forced[self.budget : self.budget + 1])
+        ):
             text = (*self.budget_text, *self.close)
             return Steer(self.budget, force=text)
-        if 0 <= closed < self.least_thinking and self._waits(forced) < self.max_waits:
-            return Steer(closed, force=self.wait)
+        if 0 <= closed < self.least_thinking:
+            written = sum(forced[len(self.prefix) : closed])
+            if written < self.max_waits * len(self.wait):
+                return Steer(closed, force=self.wait)
         return None
-
-    def _waits(self, forced: Sequence[bool]) -> int:
-        """Runs of forced tokens behind the prefix."""
-        behind = list(forced)[len(self.prefix) :]
-        starts = zip([False, *behind], behind, strict=False)
-        return sum(now and not before for before, now in starts)
 
     def _stopped(self, tokens: Sequence[int]) -> int | None:
         """Tokens up to the first complete stop text, or None."""

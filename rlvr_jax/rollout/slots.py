@@ -1,8 +1,9 @@
 """Rows that decode together although they began at different times.
 
 A slot holds one completion: its prompt's cache, its own, and how far it has come. Three
-programs move slots: `insert` puts new completions into some, `advance` decodes them all
-for a while, `packed` gathers those that still run into fewer slots.
+programs move slots: `insert` puts new completions into some (resumed.py: begun ones),
+`advance` decodes them all for a while, `packed` gathers those that still run into fewer
+slots.
 """
 
 import dataclasses
@@ -100,7 +101,7 @@ def insert(
     source: Int[Array, " N"],
     keys: Key[Array, " N"],
     stop_at: Int[Array, " N"],
-    prefix: Int[Array, " T"],
+    forced: Int[Array, "N T"],
 ) -> Slots:
     """Starts completions of prefilled prompts in some slots.
 
@@ -110,7 +111,7 @@ def insert(
       source: per slot the prompt to start, or -1 to leave the slot as it is.
       keys: of the new completions.
       stop_at: tokens after which they rest.
-      prefix: forced tokens of each, NOT_FORCED behind them.
+      forced: tokens to write into each, NOT_FORCED elsewhere.
     """
     hidden, prompts = prefilled
     new = source >= 0
@@ -137,7 +138,7 @@ def insert(
         stop_at=choose(slots.stop_at, stop_at),
         running=slots.running | new,
         ended=slots.ended & ~new,
-        forced=jnp.where(new[:, None], prefix, slots.forced),
+        forced=jnp.where(new[:, None], forced, slots.forced),
     )
 
 

@@ -20,6 +20,7 @@ from rlvr_jax.core.logprobs import entropy_from_logits
 from rlvr_jax.core.losses import clipped_loss
 from rlvr_jax.core.ranking import top_tokens
 from rlvr_jax.core.selection import token_count, token_covariance
+from rlvr_jax.core.weighted_losses import cispo_loss
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,6 +52,8 @@ def sixteen_strategies() -> World:
 class Recipe:
     """How the policy is trained."""
 
+    surrogate: str = "clip"
+    """"clip", or "cispo", which reads epsilon_high alone."""
     epsilon_low: float = 0.2
     epsilon_high: float = 0.2
     clip_cov: float = 0.0
@@ -131,12 +134,18 @@ def _loss(
     recipe: Recipe,
 ) -> Float[Array, ""]:
     logprobs = jax.nn.log_softmax(logits)[samples][:, None]
-    per_sample = clipped_loss(
-        logprobs - old[:, None],
-        advantages,
-        epsilon_low=recipe.epsilon_low,
-        epsilon_high=recipe.epsilon_high,
-    )
+    log_ratio = logprobs - old[:, None]
+    if recipe.surrogate == "cispo":
+        per_sample = cispo_loss(
+            logprobs, log_ratio, advantages, epsilon_high=recipe.epsilon_high
+        )
+    else:
+        per_sample = clipped_loss(
+            log_ratio,
+            advantages,
+            epsilon_low=recipe.epsilon_low,
+            epsilon_high=recipe.epsilon_high,
+        )
     if recipe.clip_cov:
         every = jnp.ones(logprobs.shape, bool)
         covariance = token_covariance(logprobs, advantages, every)

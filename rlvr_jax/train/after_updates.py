@@ -8,6 +8,7 @@ from jaxtyping import Array, Float, Int
 
 from rlvr_jax.core.baselines import push_rewards
 from rlvr_jax.core.entropy import adapt_entropy_coefficient
+from rlvr_jax.train.policy import copied, new_moments
 from rlvr_jax.train.state import RewardHistory, StepPlan, TrainState
 from rlvr_jax.train.trainable import trainable_of
 
@@ -50,6 +51,8 @@ def _reference_update(state: TrainState, step, plan: StepPlan) -> dict:
         decay = objective.reference_decay
         mix = lambda old, new: decay * old + (1 - decay) * new
         return {"reference": jax.tree.map(mix, state.reference, state.parameters)}
+    if objective.reset_after_evaluations > 0:
+        return {}  # the run says when: `reset`
     now = step % objective.reference_every_steps == 0
     choose = lambda new, old: jnp.where(now, new, old)
     changes = {"reference": jax.tree.map(choose, state.parameters, state.reference)}
@@ -57,3 +60,14 @@ def _reference_update(state: TrainState, step, plan: StepPlan) -> dict:
         fresh = plan.optimizer.init(trainable_of(state.parameters))
         changes["optimizer"] = jax.tree.map(choose, fresh, state.optimizer)
     return changes
+
+
+def reset(state: TrainState, plan: StepPlan) -> TrainState:
+    """ProRL's reset: the policy becomes its own reference, the optimizer starts anew.
+
+    Outside of the step; each array stays on its part of the mesh.
+    """
+    moments = new_moments(trainable_of(state.parameters), plan.optimizer, plan.mesh)
+    return dataclasses.replace(
+        state, reference=copied(state.parameters), optimizer=moments
+    )

@@ -2,8 +2,8 @@
 
 With staleness s, the batch of step t comes from the policy of step max(0, t - s): its
 sampling and verifying start before the updates of steps t - s to t - 1 and run beside
-them. A batch is a function of (seed, step, those weights), so a resumed run samples
-what was under way again, bit for bit.
+them. A batch is a function of (seed, step, those weights) and of what the collector
+remembers, so a resumed run samples what was under way again, bit for bit.
 """
 
 import collections
@@ -14,7 +14,6 @@ from typing import Any
 
 from flax import nnx
 
-from rlvr_jax.data.curriculum import Curriculum
 from rlvr_jax.train.collect import Batch, Tally
 from rlvr_jax.train.policy import copied
 
@@ -23,7 +22,7 @@ Collect = Callable[[nnx.State, int], tuple[Batch, Tally]]
 
 @dataclasses.dataclass
 class _Snapshot:
-    """State of the curriculum; filled when its batch begins."""
+    """State of the collector; filled when its batch begins."""
 
     state: dict[str, Any] = dataclasses.field(default_factory=dict)
 
@@ -33,8 +32,7 @@ class UnderWay:
     """A batch that is being collected, and what it is collected from."""
 
     weights: nnx.State
-    curriculum: _Snapshot
-    """Before it."""
+    before: _Snapshot
     result: concurrent.futures.Future[tuple[Batch, Tally]]
 
 
@@ -42,17 +40,22 @@ class Ahead:
     """The batches of a run, collected up to `staleness` steps before their turn."""
 
     def __init__(
-        self, collect: Collect, curriculum: Curriculum, *, staleness: int, steps: int
+        self,
+        collect: Collect,
+        state: Callable[[], dict[str, Any]],
+        *,
+        staleness: int,
+        steps: int,
     ):
         """Starts nothing yet.
 
         Args:
           collect: (weights, step) -> batch; called by one thread, in order of steps.
-          curriculum: changed by `collect` alone.
+          state: of the collector, changed by `collect` alone.
           staleness: s; 0 collects when asked.
           steps: of the run; no batch is collected beyond.
         """
-        self._collect, self._curriculum = collect, curriculum
+        self._collect, self._state = collect, state
         self._staleness, self._steps = staleness, steps
         self._waiting: collections.deque[UnderWay] = collections.deque()
         self._next = 0
@@ -83,7 +86,7 @@ class Ahead:
         before = _Snapshot()
 
         def run():
-            before.state = self._curriculum.state()
+            before.state = self._state()
             return self._collect(weights, step)
 
         self._waiting.append(UnderWay(weights, before, self._thread.submit(run)))
@@ -97,13 +100,13 @@ class Ahead:
         held = [each.weights for each in self._waiting]
         return tuple([*held, *[weights] * (self._staleness - len(held))])
 
-    def curriculum_state(self) -> dict[str, Any]:
-        """State of the curriculum before the first batch under way."""
+    def state(self) -> dict[str, Any]:
+        """State of the collector before the first batch under way."""
         if not self._waiting:
-            return self._curriculum.state()
+            return self._state()
         first = self._waiting[0]
         concurrent.futures.wait([first.result])
-        return first.curriculum.state
+        return first.before.state
 
     def resume(self, behaviour: tuple[nnx.State, ...] | None, step: int) -> None:
         """Starts again what was under way before step `step`."""

@@ -8,6 +8,7 @@ The arrays keep one shape: what a step lacks is filled up with groups outside th
 """
 
 import dataclasses
+from typing import Any
 
 import numpy as np
 from flax import nnx
@@ -26,10 +27,10 @@ from rlvr_jax.rollout.scoring import Scores
 from rlvr_jax.train.merging import (
     RolloutMerger,
     informative_first,
+    joined_scores,
     mean_metrics,
-    merged_scores,
 )
-from rlvr_jax.train.rollouts import Roller
+from rlvr_jax.train.rollouts import Roller, Scored
 from rlvr_jax.train.setup import Setup
 from rlvr_jax.types import Rollouts
 
@@ -52,6 +53,8 @@ class Tally:
     """What the rounds of one step came to, kept groups or not."""
 
     drawn: list[int] = dataclasses.field(default_factory=list)
+    judged: int = 0
+    """Groups that the verifiers saw."""
     rounds: list[tuple[dict[str, float], int]] = dataclasses.field(default_factory=list)
     """Metrics and groups of each."""
     informative: int = 0
@@ -109,29 +112,51 @@ class Collector:
         scores = dataclasses.replace(batch.scores, metrics=metrics)
         return dataclasses.replace(batch, scores=scores), tally
 
+    def state(self) -> dict[str, Any]:
+        """What the next batch depends on beside weights and step; costs nothing."""
+        return {"curriculum": self.curriculum.state()}
+
+    def as_json(self, state: dict[str, Any]) -> dict[str, Any]:
+        """What `state` gave, as JSON values for a checkpoint."""
+        return state
+
+    def restore(self, saved: dict[str, Any]) -> None:
+        """Puts back what `as_json` gave."""
+        self.curriculum.restore(saved["curriculum"])
+
     def _round(self, weights, step, sampling, size: int, tally: Tally) -> Batch | None:
         """Samples `size` groups; None where no problem is left to draw."""
-        fresh = self.curriculum.draw(step, size, tally.drawn)
-        if len(fresh) == 0:
+        found = self._sampled(weights, step, sampling, size, tally)
+        if found is None:
             return None
-        count = len(fresh)
-        # The shape is fixed: places without a problem sample the first one again.
-        indices = np.concatenate([fresh, np.full(size - count, fresh[0], fresh.dtype)])
-        scored = self._roll(weights, indices, step, sampling)
+        indices, count, scored = found
         scores = scored.scores
-        self.curriculum.record(fresh, scores.correct[:count], step)
+        self.curriculum.record(indices[:count], scores.correct[:count], step)
         kept = np.arange(size) < count
         teaches = kept & informative(
             scores.correct if self.settings.judged_on == "correct" else scores.rewards
         )
-        tally.drawn += fresh.tolist()
+        tally.judged += count
         tally.rounds.append((scores.metrics, count))
         tally.informative += int(teaches.sum())
         tally.correct += float(scores.correct[:count].mean(axis=1).sum())
-        tally.tokens += int(scored.lengths.sum())
         tally.verify_s += scored.verify_s
         kept = kept if self.settings.filter == "none" else teaches
         return Batch(indices, scored.rollouts, scores, kept)
+
+    def _sampled(
+        self, weights, step, sampling, size: int, tally: Tally
+    ) -> tuple[Int[np.ndarray, " P"], int, Scored] | None:
+        """`size` groups, how many of them count, and their scores."""
+        fresh = self.curriculum.draw(step, size, tally.drawn)
+        if len(fresh) == 0:
+            return None
+        # The shape is fixed: places without a problem sample the first one again.
+        indices = filled_up(fresh, size)
+        scored = self._roll(weights, indices, step, sampling)
+        tally.drawn += fresh.tolist()
+        tally.tokens += int(scored.lengths.sum())
+        return indices, len(fresh), scored
 
     def _refill(self, missing: int) -> int:
         """Prompts of the next round."""
@@ -155,7 +180,7 @@ class Collector:
         return Batch(
             np.concatenate([held.indices, more.indices])[rows],
             self._merge(held.rollouts, more.rollouts, rows),
-            merged_scores(held.scores, more.scores, rows),
+            joined_scores([held.scores, more.scores], rows),
             np.concatenate([held.kept, more.kept])[rows],
         )
 
@@ -164,7 +189,7 @@ class Collector:
             return
         raise BatchShort(
             f"curriculum: at step {step} only {int(batch.kept.sum())} of "
-            f"{self.size} groups are informative after {len(tally.drawn)} sampled "
+            f"{self.size} groups are informative after {tally.judged} sampled "
             "ones. The problems are too easy or too hard for this policy: change the "
             "data, raise curriculum.max_generation_batches="
             f"{self.settings.max_generation_batches}, or set "
@@ -176,13 +201,13 @@ class Collector:
     ) -> dict[str, float]:
         found = {}
         if self.decides:
-            groups, kept = len(tally.drawn), int(batch.kept.sum())
+            kept = int(batch.kept.sum())
             found |= {
-                "curriculum/keep_rate": tally.informative / groups,
+                "curriculum/keep_rate": tally.informative / tally.judged,
                 "curriculum/batch_filled": kept / self.size,
-                "curriculum/sampled_prompts": groups,
+                "curriculum/sampled_prompts": len(tally.drawn),
                 "curriculum/generation_batches": len(tally.rounds),
-                "curriculum/sampled_pass_rate": tally.correct / groups,
+                "curriculum/sampled_pass_rate": tally.correct / tally.judged,
                 "curriculum/tokens_per_kept_group": tally.tokens / max(kept, 1),
             }
         if reads_pass_rates(self.settings):
@@ -194,3 +219,14 @@ class Collector:
                 "curriculum/max_completion_tokens": sampling.max_completion_tokens,
             }
         return found
+
+
+def filled_up(indices: Int[np.ndarray, " K"], size: int) -> Int[np.ndarray, " P"]:
+    """`size` problems: those given, and the first of them again in the places left.
+
+    Example:
+      >>> filled_up(np.array([3, 1]), 4)
+      array([3, 1, 3, 3])
+    """
+    spare = np.full(size - len(indices), indices[0], indices.dtype)
+    return np.concatenate([indices, spare])

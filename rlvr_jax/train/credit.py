@@ -94,15 +94,22 @@ def batch_advantages(
 
 
 def scaled_in_minibatch(
-    centred: Float[Array, "P G N"], group_id: Int[Array, " B"], objective: Objective
+    centred: Float[Array, "P G N"],
+    group_id: Int[Array, " B"],
+    kept: Bool[Array, "P G"] | None,
+    objective: Objective,
 ) -> Float[Array, "P G N"]:
-    """scale_rewards="minibatch": divided by the std of the minibatch of one update."""
+    """scale_rewards="minibatch": divided by the std of the minibatch of one update.
+
+    The std is that of the `kept` rows; None: all.
+    """
     return advantages.group_advantages(
         flat(centred)[:, 0],
         group_id,
         scale="batch",
         ddof=objective.std_ddof,
         epsilon=objective.std_epsilon,
+        row_mask=None if kept is None else flat(kept),
     ).reshape(centred.shape)
 
 
@@ -149,7 +156,7 @@ def _opo(rewards, signals, objective):
 
 def _gpg(rewards, signals, objective):
     del objective
-    return baselines.gpg_advantages(rewards, signals.group_id)
+    return baselines.gpg_advantages(rewards, signals.group_id, row_mask=signals.kept)
 
 
 def _best_of_group(rewards, signals, objective):

@@ -22,7 +22,9 @@ def disclosure(config: Config) -> dict[str, str]:
     objective, batch = config.objective, config.batch
     found = {
         "from": f"preset {objective.name}",
+        "group": f"{config.rollout.num_generations} completions per prompt",
         "prompts": _prompts(config.curriculum),
+        "groups of one outcome": _unanimous(config.curriculum),
         "reward shaping": _shaping(objective),
         "advantage": _advantage(objective),
         "old policy": _old_policy(config),
@@ -30,9 +32,7 @@ def disclosure(config: Config) -> dict[str, str]:
         "off-policy correction": _corrections(objective),
         "aggregation": objective.loss_aggregation,
         "KL": _divergence(objective),
-        "cut completions": "leave the loss, stay in the group"
-        if objective.overlong_filter
-        else "stay in the loss",
+        "cut completions": _cut(objective),
         "entropy": _entropy(objective),
         "updates per rollout": f"{batch.minibatches_per_step} minibatches x "
         f"{batch.epochs_per_step} epochs",
@@ -49,20 +49,8 @@ def disclosure(config: Config) -> dict[str, str]:
 
 
 def _prompts(c: CurriculumConfig) -> str:
-    """The sampling rules."""
+    """The rules of the draw."""
     parts = []
-    if c.filter == "mask":
-        parts.append("unanimous groups leave the loss")
-    elif c.filter != "none":
-        refill = {"dynamic": "whole batches", "active": "as many as are missing"}
-        short = {"mask": "then filled up outside the loss", "error": "then an error"}
-        parts.append(
-            f"{c.filter} sampling: refilled ({refill[c.filter]}) until every group "
-            f"is informative, at most {c.max_generation_batches} batches, "
-            f"{short[c.when_short]}"
-        )
-    if c.filter != "none":
-        parts.append(f"judged on {c.judged_on}")
     if c.draw == "priority":
         parts.append("drawn with chance ~ 1 - pass rate")
     if c.drop_pass_rate:
@@ -73,6 +61,23 @@ def _prompts(c: CurriculumConfig) -> str:
     if c.stages != "[]":
         parts.append(f"stages {c.stages}")
     return "; ".join(parts) or "all, each once per epoch"
+
+
+def _unanimous(c: CurriculumConfig) -> str:
+    """What happens to groups that have nothing to compare."""
+    if c.filter == "none":
+        return "not filtered, they count in the denominator"
+    if c.filter == "mask":
+        words = "leave the loss"
+    else:
+        refill = {"dynamic": "whole batches", "active": "as many as are missing"}
+        short = {"mask": "then filled up outside the loss", "error": "then an error"}
+        words = (
+            f"replaced, {c.filter} sampling: refilled ({refill[c.filter]}) until every "
+            f"group is informative, at most {c.max_generation_batches} batches, "
+            f"{short[c.when_short]}"
+        )
+    return f"{words}; judged on {c.judged_on}"
 
 
 def _shaping(o: Objective) -> str:
@@ -151,11 +156,25 @@ def _divergence(o: Objective) -> str:
     updates = {
         "never": "",
         "copy": f"; reference copied every {o.reference_every_steps} steps",
-        "reset": f"; reference and optimizer reset every {o.reference_every_steps} "
-        "steps",
+        "reset": f"; reference and optimizer reset {_when_reset(o)}",
         "ema": f"; reference a moving average, decay {o.reference_decay:g}",
     }[o.reference_update]
     return f"{o.beta:g} x {o.kl_estimator} in the {o.kl_placement}{updates}"
+
+
+def _cut(o: Objective) -> str:
+    words = "stay in the loss"
+    if o.overlong_filter:
+        words = "leave the loss, stay in the group"
+    if o.bootstrap_truncated and o.advantage == "gae":
+        words += "; paid the critic's value of their last state"
+    return words
+
+
+def _when_reset(o: Objective) -> str:
+    if o.reset_after_evaluations:
+        return f"after {o.reset_after_evaluations} evaluations without a new best"
+    return f"every {o.reference_every_steps} steps"
 
 
 def _entropy(o: Objective) -> str:

@@ -11,6 +11,7 @@ from rlvr_jax.core.passk import mean_intervals, pass_curve
 from rlvr_jax.data.prompts import EncodedPrompts
 from rlvr_jax.data.rows import Problem
 from rlvr_jax.mesh.mesh import fetch
+from rlvr_jax.rollout.engine import Engine
 from rlvr_jax.rollout.sampler import Sampling, row_keys, sample
 from rlvr_jax.rollout.scoring import Scorer
 from rlvr_jax.rollout.scoring import Scores as Scored
@@ -53,6 +54,8 @@ class Evaluation:
     seed: int
     strict: Scorer | None = None
     """A second verifier on the same completions, which no reward sees."""
+    engine: Engine | None = None
+    """Samples in place of the plain sampler where completions are steered (control)."""
 
     def __call__(self, parameters: nnx.State) -> tuple[Scores, dict[str, float]]:
         """pass@k with intervals for k = 1, 2, 4, ..., n; and plain metrics."""
@@ -89,14 +92,8 @@ class Evaluation:
             # The last batch is filled up with prompts that are then not counted.
             rows = np.arange(start, start + size) % count
             tokens, prompt_lengths = self.batches.arrays(rows)
-            rollouts = sample(
-                self.graphdef,
-                parameters,
-                tokens,
-                prompt_lengths,
-                row_keys(self.seed, EVALUATION_STREAM, self.batches.put(rows), n),
-                sampling=self.sampling,
-            )
+            keys = row_keys(self.seed, EVALUATION_STREAM, self.batches.put(rows), n)
+            rollouts = self._sample(parameters, tokens, prompt_lengths, keys)
             host = fetch(
                 (
                     rollouts.completion_tokens,
@@ -112,6 +109,14 @@ class Evaluation:
                 scores=self.scorer(rows, *host),
                 strict=None if self.strict is None else self.strict(rows, *host),
             )
+
+    def _sample(self, parameters, tokens, lengths, keys):
+        if self.engine is not None:
+            prompts = (np.asarray(tokens), np.asarray(lengths))
+            return self.engine(parameters, *prompts, keys)[0]
+        return sample(
+            self.graphdef, parameters, tokens, lengths, keys, sampling=self.sampling
+        )
 
 
 def strict_scorer(

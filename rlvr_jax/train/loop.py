@@ -22,6 +22,7 @@ from rlvr_jax.mesh.processes import anywhere
 from rlvr_jax.models.lora import merged, save_adapters
 from rlvr_jax.models.weights import save_decoder
 from rlvr_jax.train import display, replay
+from rlvr_jax.train.after_updates import reset
 from rlvr_jax.train.ahead import Ahead
 from rlvr_jax.train.checkpoint import Checkpoints
 from rlvr_jax.train.collect import Batch, Collector
@@ -32,10 +33,12 @@ from rlvr_jax.train.guard import DivergenceGuard
 from rlvr_jax.train.interrupts import stop_on_signals
 from rlvr_jax.train.metrics import RunWriter, write_json, write_summary
 from rlvr_jax.train.optimizer import learning_rate_schedule
+from rlvr_jax.train.partial import PartialCollector
 from rlvr_jax.train.plan import plan_sections
 from rlvr_jax.train.policy import cast, new_state
 from rlvr_jax.train.resume import check_same_run
 from rlvr_jax.train.setup import Setup, prepare, versions
+from rlvr_jax.train.stall import Stall
 from rlvr_jax.train.state import TrainState
 from rlvr_jax.train.step import train_step
 from rlvr_jax.train.watch import HangWatch
@@ -85,16 +88,19 @@ class _Run:
         self.checkpoints = checkpoints
         self.started = started
         self.is_first = jax.process_index() == 0
-        self.collect = Collector(setup, setup.curriculum)
+        partial = self.config.rollout.token_budget > 0
+        collector = PartialCollector if partial else Collector
+        self.collect = collector(setup, setup.curriculum)
         self.ahead = Ahead(
             lambda weights, step: self.collect(weights, step, setup.at(step).sampling),
-            setup.curriculum,
+            self.collect.state,
             staleness=self.config.rollout.staleness,
             steps=self.config.steps,
         )
         self.learners: dict[int, Callable] = {}
         self.learning_rate = learning_rate_schedule(self.config)
         self.before: dict[str, Any] | None = None
+        self.stall = Stall(self.config.objective.reset_after_evaluations)
         self.guard = DivergenceGuard(self.config.optimizer.max_nonfinite_steps)
         self.watch = HangWatch(
             folder / "stacks",
@@ -113,9 +119,10 @@ class _Run:
         ) as writer:
             if step == 0:
                 self.before = self._evaluate(state, 0, writer)
+                self._stalls(0, self.before)
             with display.progress(config.steps, start=step) as progress:
                 while step < config.steps and not anywhere(bool(stop)):
-                    self._between_steps(state, step, writer)
+                    state = self._between_steps(state, step, writer)
                     with self.watch.step(step):
                         state, metrics = self._step_or_save(state, step, writer)
                     writer.metrics(step, metrics)
@@ -128,16 +135,26 @@ class _Run:
             after = self._evaluate(state, step, writer) if finished else None
         return self._finish(state, step, after)
 
-    def _between_steps(self, state: TrainState, step: int, writer: RunWriter) -> None:
-        """Evaluates and saves, where it is time to."""
+    def _between_steps(
+        self, state: TrainState, step: int, writer: RunWriter
+    ) -> TrainState:
+        """Evaluates, resets and saves, where it is time to."""
         settings, scores = self.config.checkpoint, None
         if self._due(step, self.config.evaluation.every_steps):
             scores = self._evaluate(state, step, writer)
+            if self._stalls(step, scores):
+                state = reset(state, self.setup.step_plan)
+                writer.metrics(step, {"reference/reset": 1.0})
         is_candidate = scores is not None and settings.keep_best > 0
         if not (is_candidate or self._due(step, settings.every_steps)):
-            return
+            return state
         if self.checkpoints.latest != step:
             self._save(state, step, scores["pass@1"][0] if scores else None)
+        return state
+
+    def _stalls(self, step: int, scores: dict[str, Any] | None) -> bool:
+        """Whether the score has stopped rising (objective.reset_after_evaluations)."""
+        return scores is not None and self.stall(step, scores["pass@1"][0])
 
     @staticmethod
     def _due(step: int, every: int) -> bool:
@@ -153,7 +170,8 @@ class _Run:
             like = self._with_behaviour(fresh(setup.parameters))
             state, extra = self.checkpoints.restore(like=like)
             self.before = extra["before"]
-            setup.curriculum.restore(extra["curriculum"])
+            self.stall.restore(extra["stall"])
+            self.collect.restore(extra)
             self.ahead.resume(state.behaviour, int(state.step))
             return dataclasses.replace(state, behaviour=None), int(state.step)
         parameters = setup.parameters
@@ -258,10 +276,8 @@ class _Run:
         display.print_completions([rows[i] for i in spread], step=step)
 
     def _save(self, state: TrainState, step: int, score: float | None = None) -> None:
-        extra = {
-            "before": self.before,
-            "curriculum": self.ahead.curriculum_state(),
-        }
+        extra = {"before": self.before, "stall": self.stall.state()}
+        extra |= self.collect.as_json(self.ahead.state())
         state = self._with_behaviour(state)
         self.checkpoints.save(state, step, extra, score)
 

@@ -1,7 +1,7 @@
 """Puts groups of two batches of rollouts together."""
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import jax
 import jax.numpy as jnp
@@ -49,19 +49,29 @@ def _joined(held, more, rows):
     return [jnp.concatenate([a, b])[rows] for a, b in zip(held, more, strict=True)]
 
 
-def merged_scores(held: Scores, more: Scores, rows: Int[np.ndarray, " P"]) -> Scores:
-    """The same of their scores; metrics stay those of `held`."""
+def joined_scores(
+    parts: Sequence[Scores], rows: Int[np.ndarray, " K"] | None = None
+) -> Scores:
+    """Groups of several batches, each copied once; metrics stay those of the first.
+
+    Args:
+      parts: at least one.
+      rows: which groups, counted through all parts; None: all, in their order.
+    """
+    first, g = parts[0], parts[0].rewards.shape[1]
 
     def arrays(name):
-        return np.concatenate([getattr(held, name), getattr(more, name)])[rows]
+        all_of_them = np.concatenate([getattr(part, name) for part in parts])
+        return all_of_them if rows is None else all_of_them[rows]
 
     def lists(name):
-        both = [*getattr(held, name), *getattr(more, name)]
-        return [both[row * g + i] for row in rows.tolist() for i in range(g)]
+        found = [item for part in parts for item in getattr(part, name)]
+        if rows is None:
+            return found
+        return [found[row * g + i] for row in rows.tolist() for i in range(g)]
 
-    g = held.rewards.shape[1]
     return dataclasses.replace(
-        held,
+        first,
         **{name: arrays(name) for name in ("rewards", "correct", "parts")},
         **{name: lists(name) for name in ("texts", "verdicts", "notes")},
     )

@@ -20,12 +20,15 @@ from rlvr_jax.data.prompts import encode_prompts
 from rlvr_jax.data.rows import Problem
 from rlvr_jax.data.tokenizer import Tokenizer, stop_ids
 from rlvr_jax.mesh.mesh import fetch
+from rlvr_jax.rollout.control import Control
 from rlvr_jax.rollout.sampler import Sampling
 from rlvr_jax.rollout.scorer import make_scorer, reward_verifiers
 from rlvr_jax.train.batches import PromptBatches, slots_for
 from rlvr_jax.train.evaluation import Batch, Evaluation
 from rlvr_jax.train.forward import Prompts, completion_states, flat
 from rlvr_jax.train.loading import Model
+from rlvr_jax.train.policy import architecture_of
+from rlvr_jax.train.streaming import steering_engine
 from rlvr_jax.verifiers.base import Sample, Status
 from rlvr_jax.verifiers.pool import VerifierPool
 from rlvr_jax.verifiers.spurious import KEY_VERIFIER
@@ -47,7 +50,7 @@ def count(
     """Samples evaluation.num_generations completions of each problem and judges them.
 
     Args:
-      config: evaluation.*, rollout.*, data.* and reward.* are read.
+      config: evaluation.*, rollout.*, control.*, data.* and reward.* are read.
       model: what is sampled.
       problems: what is asked; prompts that are too long are dropped or an error, as
         data.too_long says.
@@ -68,6 +71,7 @@ def count(
     if base is not None:
         _check_same_tokens(model.tokenizer, base.tokenizer, problems)
     kept = evaluation.prompts.problems
+    control = evaluation.engine.control if evaluation.engine else Control()
     found = []
     for batch in evaluation.sampled(model.parameters):
         logprobs = {"logprobs": np.asarray(fetch(batch.rollouts.rollout_logprobs))}
@@ -75,7 +79,7 @@ def count(
             logprobs["base_logprobs"] = _base_logprobs(base, batch, config)
         keys = _answers(kept, batch, pool)
         found += [
-            _record(kept, batch, place, keys, logprobs, keep_texts)
+            _record(kept, batch, place, keys, logprobs, keep_texts, control)
             for place in range(batch.used)
         ]
     return found
@@ -98,6 +102,13 @@ def _evaluation(config, model, problems, pool, mesh) -> Evaluation:
     sampling = Sampling.from_config(
         config.rollout, stop_ids(model.tokenizer, config.rollout.stop)
     )
+    sampling = dataclasses.replace(
+        sampling,
+        num_generations=settings.num_generations,
+        temperature=settings.temperature,
+        top_p=settings.top_p,
+    )
+    architecture = architecture_of(config.model, model.tokenizer.vocab_size)
     return Evaluation(
         graphdef=model.graphdef,
         prompts=prompts,
@@ -112,13 +123,11 @@ def _evaluation(config, model, problems, pool, mesh) -> Evaluation:
         scorer=make_scorer(
             config, model.tokenizer, prompts.problems, reads, pool
         ).for_evaluation(prompts.problems),
-        sampling=dataclasses.replace(
-            sampling,
-            num_generations=settings.num_generations,
-            temperature=settings.temperature,
-            top_p=settings.top_p,
-        ),
+        sampling=sampling,
         seed=config.seed,
+        engine=steering_engine(
+            config, model.tokenizer, architecture, model.graphdef, sampling
+        ),
     )
 
 
@@ -142,7 +151,9 @@ def _answers(
     ]
 
 
-def _record(problems, batch, place, keys, logprobs, keep_texts) -> ProblemCounts:
+def _record(
+    problems, batch, place, keys, logprobs, keep_texts, control: Control
+) -> ProblemCounts:
     """The record of the problem at one place of a batch."""
     problem = problems[batch.rows[place]]
     n = batch.lengths.shape[1]
@@ -151,6 +162,8 @@ def _record(problems, batch, place, keys, logprobs, keep_texts) -> ProblemCounts
     for key in keys[span]:
         numbers.setdefault(key, len(numbers) - 1)
     correct = batch.scores.correct[place].astype(int).tolist()
+    rows = zip(batch.tokens[place], batch.lengths[place], strict=True)
+    written = [tokens[:length].tolist() for tokens, length in rows]
     return ProblemCounts(
         id=str(problem.id),
         n=n,
@@ -159,6 +172,9 @@ def _record(problems, batch, place, keys, logprobs, keep_texts) -> ProblemCounts
         correct=correct,
         answers=[numbers[key] for key in keys[span]] if len(numbers) > 1 else (),
         tokens=batch.lengths[place].tolist(),
+        thinking=[control.thinking_tokens(row) for row in written]
+        if control.close
+        else (),
         ended=batch.ended[place].astype(int).tolist(),
         completions=batch.scores.texts[span] if keep_texts else (),
         **{k: _means(v[place], batch.lengths[place]) for k, v in logprobs.items()},

@@ -35,6 +35,8 @@ class Rows:
     kept_tokens: UInt32[Array, "... P G T W"] | None
     routes: UInt[Array, "... P G T L E"] | None = None
     """Experts of the rollouts' tokens; None for a model without."""
+    kept: Bool[Array, "... P G"] | None = None
+    """Completions of groups that the loss takes; None: all."""
     counts: Bool[Array, "... P G T"] | None = None
     """Tokens that a rule over the minibatch leaves in the surrogate; None: all."""
     penalised: Bool[Array, "... P G T"] | None = None
@@ -88,7 +90,8 @@ def imitation_weights(
 ) -> Float[Array, "P G T"]:
     """Weights that make a sum of -log pi the mean over tokens of correct completions.
 
-    The minibatch's one division is by `denominator`, so the weights carry it.
+    Only completions of the loss are imitated: `mask` is that of `loss_mask`. The
+    minibatch's one division is by `denominator`, so the weights carry it.
     """
     chosen = mask * correct[..., None]
     tokens = chosen.sum()

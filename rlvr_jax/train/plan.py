@@ -78,7 +78,7 @@ def _step(setup: Setup) -> dict[str, str]:
         )
         if value != off
     ]
-    return {
+    found = {
         "rollouts": f"{batch.prompts_per_step} prompts x {generations} = {rows} "
         f"completions of up to {rollout.max_completion_tokens} tokens "
         f"(prompts up to {setup.batches.slots}); at most {tokens:,} tokens",
@@ -87,6 +87,16 @@ def _step(setup: Setup) -> dict[str, str]:
         "updates": f"{updates} per step, {per_update} completions each, in "
         f"{per_update // size} micro-batches of {size}",
     }
+    if rollout.token_budget:
+        waiting = rollout.waiting_batches * batch.prompts_per_step
+        found["partial rollouts"] = (
+            f"{rollout.token_budget} tokens per completion and step; {waiting} groups "
+            f"wait, at most {rollout.max_group_age} steps, then "
+            + {"finish": "they are finished", "drop": "they are dropped"}[
+                rollout.overdue
+            ]
+        )
+    return found
 
 
 def _memory(setup: Setup) -> dict[str, str]:

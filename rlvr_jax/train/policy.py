@@ -161,7 +161,7 @@ def new_state(
     if plan.critic_optimizer is not None:
         values = new_critic(parameters, _width(plan, parameters))
         values = jax.device_put(values, parameter_shardings(values, mesh))
-        critic = CriticState(values, _moments(values, plan.critic_optimizer, mesh))
+        critic = CriticState(values, new_moments(values, plan.critic_optimizer, mesh))
     if objective.advantage == "running_mean":
         shape = (num_problems, objective.baseline_window)
         history = jax.device_put(
@@ -172,7 +172,7 @@ def new_state(
         coefficient = jax.device_put((start, start), everywhere)
     return TrainState(
         parameters=parameters,
-        optimizer=_moments(trainable_of(parameters), plan.optimizer, mesh),
+        optimizer=new_moments(trainable_of(parameters), plan.optimizer, mesh),
         reference=copied(parameters) if objective.beta > 0 else None,
         step=jax.device_put(jnp.int32(0), everywhere),
         critic=critic,
@@ -192,7 +192,8 @@ def moment_shardings(parameters, optimizer: optax.GradientTransformation, mesh: 
     )
 
 
-def _moments(parameters, optimizer: optax.GradientTransformation, mesh: Mesh):
+def new_moments(parameters, optimizer: optax.GradientTransformation, mesh: Mesh):
+    """The optimizer's state before any update, placed by `moment_shardings`."""
     shardings = moment_shardings(parameters, optimizer, mesh)
     return jax.jit(optimizer.init, out_shardings=shardings)(parameters)
 

@@ -186,8 +186,9 @@ def _stages(
             "rewards."
         ) from error
     found["advantages"] = advantages.reshape(*rewards.shape, -1)
+    in_loss = loss_mask(rollouts, objective)
     weights, denominator = minibatch_weights(
-        loss_mask(rollouts, objective),
+        in_loss,
         rollouts.group_id,
         objective,
         max_completion_tokens,
@@ -196,7 +197,7 @@ def _stages(
     mask = rollouts.token_mask.astype(jnp.float32)
     imitation = None
     if objective.imitation_coefficient > 0:
-        imitation = imitation_weights(mask, correct, before("denominator"))
+        imitation = imitation_weights(in_loss, correct, before("denominator"))
     rows = Rows(
         completion_tokens=rollouts.completion_tokens,
         token_mask=mask,

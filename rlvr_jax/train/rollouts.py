@@ -15,7 +15,7 @@ from rlvr_jax.rollout.engine import Engine
 from rlvr_jax.rollout.sampler import Sampling, row_keys, sample
 from rlvr_jax.rollout.scoring import Scores
 from rlvr_jax.train.setup import Setup
-from rlvr_jax.train.streaming import control_of, stream
+from rlvr_jax.train.streaming import make_engine, stream
 from rlvr_jax.types import Rollouts
 
 
@@ -49,7 +49,7 @@ class Roller:
         batches = dataclasses.replace(setup.batches, size=len(indices))
         tokens, lengths = batches.arrays(indices)
         ids = batches.put(indices)
-        named = batches.put(_told_apart(indices, len(setup.train.problems)))
+        named = batches.put(told_apart(indices, len(setup.train.problems)))
         keys = row_keys(setup.config.seed, step, named, sampling.num_generations)
         inputs = (weights, tokens, lengths, keys)
         if setup.config.rollout.engine == "slots":
@@ -68,15 +68,8 @@ class Roller:
         """The same from the slot engine, verified group by group."""
         setup = self._setup
         weights, tokens, lengths, keys = inputs
-        engine = Engine(
-            setup.step_plan.graphdef,
-            sampling,
-            setup.architecture.vocab_size,
-            num_slots=setup.config.rollout.slots,
-            control=control_of(setup.config.control, setup.tokenizer),
-        )
         streamed = stream(
-            engine,
+            engine_for(setup, sampling),
             setup.scorer,
             weights,
             indices,
@@ -127,7 +120,18 @@ class Roller:
         return program
 
 
-def _told_apart(
+def engine_for(setup: Setup, sampling: Sampling) -> Engine:
+    """The slot engine of a run."""
+    return make_engine(
+        setup.config,
+        setup.tokenizer,
+        setup.architecture,
+        setup.step_plan.graphdef,
+        sampling,
+    )
+
+
+def told_apart(
     indices: Int[np.ndarray, " P"], num_problems: int
 ) -> Int[np.ndarray, " P"]:
     """Numbers for the sampling keys: a problem's own, another where it comes again.

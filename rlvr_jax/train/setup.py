@@ -33,6 +33,7 @@ from rlvr_jax.train.forward import micro_batch_shape
 from rlvr_jax.train.optimizer import make_critic_optimizer, make_optimizer
 from rlvr_jax.train.policy import architecture_of, make_decoder
 from rlvr_jax.train.state import StepPlan
+from rlvr_jax.train.streaming import steering_engine
 from rlvr_jax.train.warmup import Warmup
 from rlvr_jax.validate import ConfigError
 from rlvr_jax.verifiers.base import Sample
@@ -82,7 +83,6 @@ def prepare(config: Config, pool: VerifierPool) -> Setup:
     tokenizer = load_tokenizer(config.model.path)
     train, held_out = _load_prompts(config, tokenizer)
     architecture = architecture_of(config.model, tokenizer.vocab_size)
-    _check_processes(config)
     _check_row_devices(config, mesh)
     reads = _check_verifiers(config, pool, train, held_out)
     slots = slots_for(train.tokens, held_out.tokens if held_out else [])
@@ -126,11 +126,14 @@ def prepare(config: Config, pool: VerifierPool) -> Setup:
             prompts_per_step=batches.size,
             max_completion_tokens=config.rollout.max_completion_tokens,
             seed=config.seed,
+            streams=config.rollout.token_budget > 0,
         ),
         scorer=scorer,
         sampling=sampling,
         step_plan=step_plan,
-        evaluation=_evaluation(config, held_out, graphdef, batches, sampling, scorer)
+        evaluation=_evaluation(
+            config, held_out, graphdef, batches, sampling, scorer, architecture
+        )
         if held_out
         else None,
         warmup=_warmup(config, train, tokenizer, batches, step_plan),
@@ -189,29 +192,18 @@ def _load_prompts(config, tokenizer) -> tuple[EncodedPrompts, EncodedPrompts | N
 
 
 def _check_processes(config: Config) -> None:
-    """What runs in one process only is refused in several."""
-    if jax.process_count() == 1:
-        return
-    if config.rollout.engine == "slots" or config.reward.execution == "callback":
-        raise ConfigError(
-            f"config: a run of {jax.process_count()} processes needs "
-            "rollout.engine='batch' and reward.execution='pool'."
-        )
-
-
-def _check_processes(config: Config) -> None:
     """Ways to sample in which the host decides, which one process has to itself."""
     if jax.process_count() == 1:
         return
-    rollout = config.rollout
     for name, value, off in (
-        ("engine", rollout.engine, "batch"),
-        ("staleness", rollout.staleness, 0),
+        ("rollout.engine", config.rollout.engine, "batch"),
+        ("rollout.staleness", config.rollout.staleness, 0),
+        ("reward.execution", config.reward.execution, "pool"),
     ):
         if value != off:
             raise ConfigError(
-                f"rollout.{name}={value!r} works in a single process so far, and this "
-                f"run has {jax.process_count()}: set rollout.{name}={off!r}."
+                f"{name}={value!r} works in a single process so far, and this run has "
+                f"{jax.process_count()}: set {name}={off!r}."
             )
 
 
@@ -269,7 +261,9 @@ def _check_verifiers(config, pool, train, held_out) -> dict[str, str]:
     return reads
 
 
-def _evaluation(config, held_out, graphdef, batches, sampling, scorer) -> Evaluation:
+def _evaluation(
+    config, held_out, graphdef, batches, sampling, scorer: Scorer, architecture
+) -> Evaluation:
     settings = config.evaluation
     sampling = dataclasses.replace(
         sampling,
@@ -289,6 +283,9 @@ def _evaluation(config, held_out, graphdef, batches, sampling, scorer) -> Evalua
         sampling=sampling,
         seed=config.seed,
         strict=strict_scorer(scorer, held_out.problems, settings.strict_verifier),
+        engine=steering_engine(
+            config, scorer.tokenizer, architecture, graphdef, sampling
+        ),
     )
 
 

@@ -16,6 +16,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from rlvr_jax.config import Objective
 from rlvr_jax.core import kl
+from rlvr_jax.core.critic import bootstrapped_rewards
 from rlvr_jax.train import step_metrics
 from rlvr_jax.train.after_updates import after_updates
 from rlvr_jax.train.credit import (
@@ -100,6 +101,10 @@ def train_step(
     values = None
     if state.critic is not None:
         values = batch_values(state.critic.parameters, rollouts, plan)
+    if values is not None and objective.bootstrap_truncated:
+        shaped = bootstrapped_rewards(
+            flat(shaped), flat(values), flat(rollouts.token_mask), flat(rollouts.ended)
+        ).reshape(shaped.shape)
     signals = Signals(
         group_id=flat(rollouts.group_id),
         token_mask=flat(rollouts.token_mask),
@@ -121,6 +126,7 @@ def train_step(
         reference_logprobs=reference,
         kept_tokens=rollouts.kept_tokens,
         routes=rollouts.routes,
+        kept=None if signals.kept is None else signals.kept.reshape(rewards.shape),
     )
     metrics = step_metrics.batch_metrics(
         rollouts,
@@ -240,11 +246,11 @@ def _of_minibatch(rows: Rows, prompts, group_id, state: TrainState, plan, number
     changes = {"weights": weights}
     if objective.scale_rewards == "minibatch":
         changes["advantages"] = scaled_in_minibatch(
-            rows.advantages, local_ids(group_id), objective
+            rows.advantages, local_ids(group_id), rows.kept, objective
         )
     if objective.imitation_coefficient > 0:
         changes["imitation_weights"] = imitation_weights(
-            rows.token_mask, rows.correct, denominator
+            mask, rows.correct, denominator
         )
     if needs_selection(objective):
         logprobs, entropies = batch_logprobs(

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from rlvr_jax.config import Objective
-from rlvr_jax.core import diagnostics, outcomes, ratios
+from rlvr_jax.core import diagnostics, outcomes, ratios, repetition
 from rlvr_jax.core.shapes import per_token
 from rlvr_jax.train.forward import flat
 from rlvr_jax.train.surrogates import Terms
@@ -17,6 +17,11 @@ BANDED = ("clip", "clip_cov", "cispo", "dis")
 """Surrogates whose epsilons bound the ratio around 1."""
 QUARTERS = 4
 PROBABILITY_BINS = 5
+REPEATED = 4
+"""Tokens of the n-grams whose repetition is counted."""
+MAX_LOG_WEIGHT = 20.0
+GAPS = (0.01, 0.1, 1.0)
+"""In nats: gaps of log-probs whose share of the tokens is counted."""
 
 
 def token_metrics(
@@ -50,7 +55,7 @@ def token_metrics(
         "ratio/square": mean((ratio - 1) ** 2),
         "kl/old_policy": mean(ratio - 1 - log_ratio),
         "mismatch/abs_logprob_mean": mean(jnp.abs(gap)),
-        "mismatch/kl": mean(jnp.expm1(gap) - gap),
+        **_mismatch(gap, mask),
         **_probability_moments(trainer, flat(rows.rollout_logprobs), mask),
         "logprob/mean": mean(terms.policy_logprobs),
         "logprob/advantage": mean(advantages),
@@ -72,8 +77,33 @@ def token_metrics(
         "ratio/max": ratio.max(),
         "ratio/min": (-ratio).max(),
         "mismatch/abs_logprob_max": jnp.abs(gap).max(),
+        "mismatch/probability_gap_max": jnp.abs(
+            _probability_gap(trainer, flat(rows.rollout_logprobs), mask)
+        ).max(),
     }
     return sums, peaks
+
+
+def _mismatch(gap, mask) -> dict[str, Ratio]:
+    """How far trainer and sampler are apart: gap = log(trainer / sampler)."""
+    # Bounded, as a square beyond float32 would leave no share at all.
+    weight = jnp.exp(jnp.minimum(gap, MAX_LOG_WEIGHT))
+    found = {
+        "mismatch/kl": jnp.expm1(gap) - gap,
+        "mismatch/kl_k1": -gap,
+        "mismatch/weight": weight,
+        "mismatch/weight_square": weight**2,
+    }
+    found |= {
+        f"mismatch/beyond_{x:g}": (jnp.abs(gap) > x).astype(gap.dtype) for x in GAPS
+    }
+    return {
+        name: diagnostics.masked_mean(values, mask) for name, values in found.items()
+    }
+
+
+def _probability_gap(trainer, sampler, mask):
+    return jnp.where(mask > 0, jnp.exp(trainer) - jnp.exp(sampler), 0.0)
 
 
 def _probability_moments(trainer, sampler, mask) -> dict[str, Ratio]:
@@ -81,9 +111,10 @@ def _probability_moments(trainer, sampler, mask) -> dict[str, Ratio]:
     # Around 1/2: squares of numbers near 1 would leave few digits to a small variance.
     p, q = (jnp.where(mask > 0, jnp.exp(x), 0.5) - 0.5 for x in (trainer, sampler))
     pairs = {"p": p, "q": q, "pp": p * p, "qq": q * q, "pq": p * q}
+    found = {f"moment/{name}": values for name, values in pairs.items()}
+    found["mismatch/probability_gap"] = jnp.abs(p - q)
     return {
-        f"moment/{name}": diagnostics.masked_mean(values, mask)
-        for name, values in pairs.items()
+        name: diagnostics.masked_mean(values, mask) for name, values in found.items()
     }
 
 
@@ -131,17 +162,24 @@ def finished(sums: dict[str, Ratio]) -> dict[str, Float[Array, ""]]:
     gap = values["ratio/mean"] - 1
     values["ratio/std"] = jnp.sqrt(jnp.maximum(square - gap**2, 0))
     values["mismatch/correlation"] = _correlation(values)
+    values["mismatch/effective_share"] = _effective_share(
+        values.pop("mismatch/weight"), values.pop("mismatch/weight_square")
+    )
     product = values.pop("logprob/product")
     values["entropy/covariance"] = product - values["logprob/mean"] * values.pop(
         "logprob/advantage"
     )
     if "correction/squared_weight_mean" in values:
-        square = values.pop("correction/squared_weight_mean")
-        mean = values["correction/weight_mean"]
-        values["correction/effective_share"] = mean**2 / jnp.where(
-            square == 0, 1.0, square
+        values["correction/effective_share"] = _effective_share(
+            values["correction/weight_mean"],
+            values.pop("correction/squared_weight_mean"),
         )
     return values
+
+
+def _effective_share(mean: Float[Array, ""], square: Float[Array, ""]):
+    """Kish: (mean of the weights)^2 / mean of their squares; 0 if all are 0."""
+    return mean**2 / jnp.where(square == 0, 1.0, square)
 
 
 def batch_metrics(
@@ -182,6 +220,11 @@ def batch_metrics(
         "completion/length_wrong": mean_where(lengths, 1 - correct),
         "completion/length_max": lengths.max(),
         "completion/truncated_share": 1 - rollouts.ended.mean(),
+        "completion/repetition": repetition.repetition_rate(
+            flat(rollouts.completion_tokens),
+            flat(rollouts.token_mask),
+            n=min(REPEATED, rollouts.completion_tokens.shape[-1]),
+        ).mean(),
     }
     for k in range(generations + 1):
         metrics[f"pass_rate/histogram_{k}"] = solved[k] / groups

@@ -8,12 +8,14 @@ import numpy as np
 from flax import nnx
 from jaxtyping import Array, Int, Key
 
-from rlvr_jax.config import ControlConfig
+from rlvr_jax.config import Config, ControlConfig
 from rlvr_jax.data.tokenizer import Tokenizer
+from rlvr_jax.models.architecture import Architecture
 from rlvr_jax.rollout.control import Control
 from rlvr_jax.rollout.engine import Engine
+from rlvr_jax.rollout.sampler import Sampling
 from rlvr_jax.rollout.scoring import Scorer, Scores
-from rlvr_jax.train.merging import mean_metrics, merged_scores
+from rlvr_jax.train.merging import joined_scores, mean_metrics
 from rlvr_jax.types import Rollouts
 
 
@@ -35,6 +37,29 @@ def control_of(settings: ControlConfig, tokenizer: Tokenizer) -> Control:
         stop_texts=settings.stop,
         decode=tokenizer.decode if settings.stop else None,
     )
+
+
+def make_engine(
+    config: Config,
+    tokenizer: Tokenizer,
+    architecture: Architecture,
+    graphdef: nnx.GraphDef,
+    sampling: Sampling,
+) -> Engine:
+    """The slot engine of a run, steered by its control."""
+    return Engine(
+        graphdef,
+        sampling,
+        architecture.vocab_size,
+        num_slots=config.rollout.slots,
+        control=control_of(config.control, tokenizer),
+    )
+
+
+def steering_engine(config: Config, *parts) -> Engine | None:
+    """`make_engine` where the control says anything, for evaluations; else None."""
+    engine = make_engine(config, *parts)
+    return None if engine.control == Control() else engine
 
 
 @dataclasses.dataclass(frozen=True)
@@ -102,10 +127,7 @@ def stream(
         )
         begun = time.perf_counter()
         scores = [verdicts[prompt].result() for prompt in range(len(indices))]
-    merged = scores[0]
-    for more in scores[1:]:
-        rows = np.arange(len(merged.rewards) + 1)
-        merged = merged_scores(merged, more, rows)
+    merged = joined_scores(scores)
     metrics = mean_metrics([(each.metrics, 1) for each in scores])
     merged = dataclasses.replace(merged, metrics=metrics)
     wait_s = time.perf_counter() - begun

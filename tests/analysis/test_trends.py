@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from rlvr_jax.analysis.trends import length_after_the_plateau, slope
+from rlvr_jax.analysis.trends import length_after_the_plateau, slope, steps_to
 
 
 def test_slope_and_error_are_those_of_polyfit():
@@ -40,3 +40,13 @@ def test_wrong_answers_that_grow_after_the_reward_has_flattened(rambling):
 def test_too_few_points(steps):
     with pytest.raises(ValueError, match="at least 3 points"):
         slope(np.array(steps), np.zeros(len(steps)))
+
+
+def test_steps_to_a_level():
+    """CLIP-17: planted 1 - e^(-k/tau) reaches .5 at tau log 2: twice tau, twice as
+    many steps; a level above the curve is never reached."""
+    steps = np.arange(200.0)
+    for tau in (20.0, 40.0):
+        curve = 1 - np.exp(-steps / tau)
+        assert steps_to(steps, curve, 0.5) == np.ceil(tau * np.log(2))
+    assert steps_to(steps, 0.5 * curve, 0.6) is None

@@ -7,13 +7,35 @@ import pytest
 from jax.test_util import check_grads
 
 from rlvr_jax.core.critic import (
+    bootstrapped_rewards,
     explained_variance,
     explained_variance_by_progress,
     value_clip_fraction,
     value_loss,
 )
+from rlvr_jax.core.gae import gae
+from rlvr_jax.core.returns import token_rewards
 from tests.core.test_returns import MASK, random
 from tests.core.variants import VARIANTS, run
+
+
+def test_a_cut_completion_is_paid_what_the_critic_expected():
+    """CLIP-22: eq. 3 of Step 3.5 Flash, as a loop; with gamma = lambda = 1 the last
+    token of a cut completion has advantage 0."""
+    rewards, values, mask = (
+        jnp.asarray(x) for x in (random(5), random(5, 6), MASK[:5, :6])
+    )
+    ended = jnp.array([True, False, False, True, False])
+    found = bootstrapped_rewards(rewards, values, mask, ended)
+    advantages = gae(token_rewards(found, mask), values, mask, gamma=1.0, lam=1.0)
+    for row in range(5):
+        kept = np.flatnonzero(mask[row])
+        expected = rewards[row]
+        if not ended[row] and len(kept):
+            expected = values[row, kept[-1]]
+        np.testing.assert_allclose(found[row], expected)
+        if not ended[row] and len(kept):
+            np.testing.assert_allclose(advantages[row, kept[-1]], 0, atol=1e-12)
 
 
 def loop(values, old, targets, clip):

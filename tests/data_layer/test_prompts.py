@@ -4,10 +4,11 @@ import dataclasses
 
 import pytest
 
-from rlvr_jax.config import DataConfig
+from rlvr_jax.config import Config, DataConfig
 from rlvr_jax.data import prompts, tasks
 from rlvr_jax.data.rows import Problem
 from rlvr_jax.data.tokenizer import load_tokenizer
+from rlvr_jax.validate import validate
 
 TOKENIZER = load_tokenizer("")
 SUMS = tasks.generate("arithmetic", 0, "train", options={"max_operand": 9, "count": 40})
@@ -38,6 +39,7 @@ def test_raw_one_line_examples_are_lines():
 def test_raw_longer_examples_are_paragraphs():
     examples = [problem("Q: a", "1", solution="so\n#### 1"), problem("Q: b", "2")]
     data = DataConfig(template="raw", system_prompt="Solve.", question_suffix="\nA:")
+    validate(Config(data=data))  # a raw prompt reads its system prompt
     assert render(problem("Q: c"), data, examples) == (
         "Solve.\n\nQ: a\nA: so\n#### 1\n\nQ: b\nA: 2\n\nQ: c\nA:"
     )

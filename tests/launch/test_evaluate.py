@@ -78,6 +78,26 @@ def test_one_model_in_several_ways(tmp_path, capsys):
         evaluate.main(["--spread", str(tmp_path / "nothing")])
 
 
+def test_thinking_at_several_budgets(tmp_path, capsys):
+    """TT-17: means of 10 and 30 tokens, pass@1 of 0 and 1/2; 3 of 4 within."""
+    files = []
+    for name, correct, thinking in (("short", 0, [8, 12]), ("long", 1, [28, 32])):
+        files.append(str(tmp_path / name))
+        write_counts(files[-1], [ProblemCounts("a", 2, correct, thinking=thinking)])
+    evaluate.main(["--scaling", *files, "--between", "10", "32", "--json"])
+    found = json.loads(capsys.readouterr().out)["thinking"]
+    assert found["points"] == [[10.0, 0.0], [30.0, 0.5]]
+    assert found["scaling"] == pytest.approx(0.025)
+    assert (found["performance"], found["control"]) == (0.5, 0.75)
+    evaluate.main(["--scaling", *files, "--between", "10", "32"])
+    printed = capsys.readouterr().out
+    assert "scaling +2500.00 points per 1000 thinking tokens" in printed
+    assert "control 75.0 % within [10, 32]" in printed
+    write_counts(tmp_path / "plain", [ProblemCounts("a", 2, 1)])
+    with pytest.raises(SystemExit, match=r"launch\.evaluate: .*no thinking tokens"):
+        evaluate.main(["--scaling", str(tmp_path / "plain")])
+
+
 @pytest.mark.parametrize("arguments", [[], ["--counts", "a", "b", "c"]])
 def test_one_or_two_models(arguments, capsys):
     with pytest.raises(SystemExit) as stopped:
@@ -156,6 +176,25 @@ def test_a_checkpoint_and_its_export_count_the_same(run_folder, tmp_path, capsys
         assert dataclasses.replace(left, base_logprobs=()) == right
         assert len(left.completions) == len(left.tokens) == left.n == 3
         np.testing.assert_allclose(left.base_logprobs, left.logprobs, atol=1e-5)
+
+
+def test_thoughts_are_held_to_a_budget(run_folder, tmp_path, capsys):
+    """TT-17: an untrained model never closes its thoughts by itself; at the budget
+    they are closed for it, all of them. Without one nothing of it is written down."""
+    folder, _ = run_folder
+    free, held = str(tmp_path / "free.jsonl"), str(tmp_path / "held.jsonl")
+    shared = ["--checkpoint", str(folder), "--n", "2", "--json", "--output"]
+    evaluate.main([*shared, free])
+    steered = ["--thinking_budget", "2", "--think_end", "="]
+    evaluate.main([*shared, held, *steered])
+    assert all(len(problem.thinking) == 0 for problem in read_counts(free))
+    problems = read_counts(held)
+    assert all(len(problem.thinking) == 2 for problem in problems)
+    longest = max(max(problem.tokens) for problem in problems)
+    capsys.readouterr()
+    evaluate.main(["--scaling", held, "--between", "0", "4", "--json"])
+    assert json.loads(capsys.readouterr().out)["thinking"]["control"] == 1.0
+    assert longest <= 4  # of the recipe
 
 
 def test_settings_of_another_version_are_refused(tmp_path):

@@ -9,6 +9,7 @@ import optax
 import pytest
 
 from rlvr_jax.config import Objective
+from rlvr_jax.train.after_updates import reset
 from rlvr_jax.train.step import Extras, train_step
 from tests import bigram, tiny
 
@@ -70,6 +71,27 @@ def test_reset_also_starts_the_optimizer_anew(rollouts):
         assert float(optax.tree.norm(get(after))) == 0
     np.testing.assert_allclose(metrics[2]["kl/reference"], 0.0, atol=1e-9)
     assert float(metrics[1]["kl/reference"]) > 1e-6
+
+
+def test_a_reset_on_a_stall_waits_to_be_called(rollouts):
+    """REC-22, KL-13: with reset_after_evaluations no step resets; `reset` does: KL 0,
+    moments and count 0, the policy as it was."""
+    objective = Objective(
+        beta=0.1,
+        reference_update="reset",
+        reference_every_steps=1,
+        reset_after_evaluations=2,
+    )
+    states, _ = steps(objective, rollouts, 2, optimizer=optax.adam(0.01))
+    assert same(states[2].reference, states[0].parameters)
+    plan = tiny.plan(bigram.policy()[0], objective, optimizer=optax.adam(0.01))
+    policy = jax.tree.map(np.asarray, states[2].parameters)
+    after = reset(states[2], plan)
+    assert same(after.parameters, policy)
+    assert same(after.reference, policy)
+    for name in ("mu", "nu", "count"):
+        moments = optax.tree_utils.tree_get(after.optimizer, name)
+        assert float(optax.tree.norm(moments)) == 0, name
 
 
 def test_ema_follows_by_its_decay(rollouts):

@@ -15,7 +15,7 @@ from rlvr_jax.mesh.mesh import make_mesh
 from rlvr_jax.rollout.sampler import Sampling
 from rlvr_jax.rollout.scoring import Scores
 from rlvr_jax.train import collect, setup
-from rlvr_jax.train.rollouts import Scored, _told_apart
+from rlvr_jax.train.rollouts import Scored, told_apart
 from rlvr_jax.types import Rollouts
 from rlvr_jax.verifiers.base import Status, Verdict
 
@@ -246,5 +246,5 @@ def test_every_sampled_group_is_remembered():
 def test_a_problem_that_comes_twice_in_a_step_gets_other_keys():
     """One-shot training puts one problem in all places; equal keys would sample one
     completion over and over."""
-    assert _told_apart(np.array([3, 1, 3, 3]), 5).tolist() == [3, 1, 8, 13]
-    assert _told_apart(np.array([2, 0, 1]), 5).tolist() == [2, 0, 1]
+    assert told_apart(np.array([3, 1, 3, 3]), 5).tolist() == [3, 1, 8, 13]
+    assert told_apart(np.array([2, 0, 1]), 5).tolist() == [2, 0, 1]

@@ -164,3 +164,38 @@ def test_new_critic_shapes():
     parameters = new_critic(bigram.policy()[1], 8)
     assert parameters["value_head"].shape == (8,)
     assert parameters["value_bias"].shape == ()
+
+
+def test_a_run_bootstraps_its_cut_completions(rollouts):
+    """CLIP-22: with bootstrap_truncated the shaped rewards are those of the formula,
+    cut rows paid their value, and no other.
+
+    The critic starts at 0, so its first bias decides: V = 0.25 everywhere.
+    """
+    ended = np.asarray(rollouts.ended)
+    assert 0 < ended.mean() < 1
+    found = {}
+    for bootstrap in (False, True):
+        objective = Objective(
+            advantage="gae", scale_rewards="none", bootstrap_truncated=bootstrap
+        )
+        graph, policy = bigram.policy()
+        plan = tiny.plan(graph, objective)
+        state = tiny.state(policy, plan)
+        state = dataclasses.replace(
+            state,
+            critic=dataclasses.replace(
+                state.critic,
+                parameters=state.critic.parameters | {"value_bias": jnp.float32(0.25)},
+            ),
+        )
+        step = jax.jit(
+            functools.partial(train_step, plan=plan),
+            compiler_options={"xla_backend_optimization_level": 0},
+        )
+        _, metrics = step(state, rollouts, tiny.rewards(), tiny.rewards())
+        found[bootstrap] = float(metrics["reward/shaped_mean"])
+    rewards = np.asarray(tiny.rewards())
+    np.testing.assert_allclose(found[False], rewards.mean(), rtol=1e-6)
+    expected = np.where(ended, rewards, 0.25).mean()
+    np.testing.assert_allclose(found[True], expected, rtol=1e-6)

@@ -4,9 +4,16 @@ import dataclasses
 
 import pytest
 
-from rlvr_jax.config import BatchConfig, Config, CriticConfig, Objective
+from rlvr_jax.config import (
+    BatchConfig,
+    Config,
+    CriticConfig,
+    CurriculumConfig,
+    Objective,
+)
 from rlvr_jax.core.presets import PRESETS
 from rlvr_jax.train.disclosure import disclosure
+from rlvr_jax.validate import ConfigError, validate
 
 GAE = {"advantage": "gae", "scale_rewards": "none"}
 CORRECTED = {"importance_correction": "clamp"}
@@ -32,6 +39,7 @@ CHOICES = {
     "lam": (GAE, 0.8, "lambda 0.8"),
     "lam_alpha": (GAE, 0.05, "lambda 1 - 1/(0.05 length)"),
     "lam_critic": (GAE, 0.7, "(critic 0.7)"),
+    "bootstrap_truncated": (GAE, True, "critic's value of their last state"),
     "value_clip": (GAE, 0.5, "value clip 0.5"),
     "old_policy": ({}, "rollout", "the sampler's own log-probs"),
     "ratio_level": ({}, "sequence", "clip: sequence ratio"),
@@ -79,6 +87,11 @@ CHOICES = {
         50,
         "copied every 50 steps",
     ),
+    "reset_after_evaluations": (
+        {"beta": 0.1, "reference_update": "reset"},
+        3,
+        "reset after 3 evaluations without a new best",
+    ),
     "reference_decay": (
         {"beta": 0.1, "reference_update": "ema"},
         0.9,
@@ -96,6 +109,48 @@ def said(objective, **parts):
         objective=objective, batch=BatchConfig(minibatches_per_step=2), **parts
     )
     return "\n".join(disclosure(config).values())
+
+
+ITEMS = {
+    "group size": ("rollout.num_generations", "group"),
+    "std normalisation": ("objective.scale_rewards", "advantage"),
+    "aggregation": ("objective.loss_aggregation", "aggregation"),
+    "KL estimator": ("objective.kl_estimator", "KL"),
+    "KL placement": ("objective.kl_placement", "KL"),
+    "clip range": ("objective.epsilon_high", "surrogate"),
+    "gradient steps per batch": ("batch.minibatches_per_step", "updates per rollout"),
+    "zero-advantage filtering": ("curriculum.filter", "groups of one outcome"),
+    "truncated responses": ("objective.overlong_filter", "cut completions"),
+}
+"""What a run "with GRPO" has to say (eight items; KL is two settings)."""
+
+
+@pytest.mark.parametrize("item", ITEMS)
+def test_a_run_that_leaves_an_item_out_is_rejected(item):
+    """DIAG-11: each item has its line in the plan; a run without it does not start."""
+    name, label = ITEMS[item]
+    config = Config(objective=Objective(beta=0.1))
+    validate(config)
+    assert disclosure(config)[label]
+    section, _, field = name.partition(".")
+    setattr(getattr(config, section), field, None)
+    with pytest.raises(ConfigError, match=f"{name} is not set"):
+        validate(config)
+
+
+@pytest.mark.parametrize(
+    ("rule", "words"),
+    [
+        ("none", "not filtered"),
+        ("mask", "leave the loss; judged on correct"),
+        ("dynamic", "refilled (whole batches)"),
+        ("active", "refilled (as many as are missing)"),
+    ],
+)
+def test_zero_advantage_filtering_is_said_under_every_rule(rule, words):
+    """DIAG-11: also where there is none."""
+    config = Config(curriculum=CurriculumConfig(filter=rule))
+    assert words in disclosure(config)["groups of one outcome"]
 
 
 def test_no_field_of_the_objective_is_left_out():

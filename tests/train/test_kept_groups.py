@@ -28,7 +28,10 @@ def learn(rollouts, rewards, correct, objective, kept=None):
     count = rewards.shape[0]
     plan = tiny.plan(graphdef, objective, prompts_per_step=count)
     extras = None if kept is None else Extras(kept_groups=jnp.asarray(kept))
-    step = jax.jit(functools.partial(train_step, plan=plan))
+    step = jax.jit(
+        functools.partial(train_step, plan=plan),
+        compiler_options={"xla_backend_optimization_level": 0},
+    )
     state, metrics = step(
         tiny.state(parameters, plan), rollouts, rewards, correct, extras
     )
@@ -48,6 +51,9 @@ def rows(rollouts, where):
         ("dapo", {}),
         ("grpo", {"beta": 0.0}),
         ("scalerl", {}),
+        ("magistral", {}),
+        ("gpg", {}),
+        ("dapo", {"imitation_coefficient": 0.1}),
         ("dapo", {"advantage": "reinforce_pp_baseline", "scale_rewards": "batch"}),
     ],
 )

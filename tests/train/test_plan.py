@@ -59,7 +59,9 @@ def test_the_disclosure_of_a_grpo_run():
     found = sections(config)
     assert found["objective"] == {
         "from": "preset grpo",
+        "group": "8 completions per prompt",
         "prompts": "all, each once per epoch",
+        "groups of one outcome": "not filtered, they count in the denominator",
         "reward shaping": "none",
         "advantage": "reward - group mean, divided by the std of the group "
         "(ddof 0, + 1e-06)",

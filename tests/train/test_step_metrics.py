@@ -13,9 +13,12 @@ from rlvr_jax.types import Rollouts
 CLIP = Objective(epsilon_low=0.2, epsilon_high=0.2)
 
 
-def logged(policy, old, advantages, mask, *, entropies=None, objective=CLIP):
+def logged(
+    policy, old, advantages, mask, *, entropies=None, objective=CLIP, sampler=None
+):
     """Metrics of one micro-batch, from arrays [B, T] and advantages [B]."""
     policy, old, mask = (jnp.asarray(x, jnp.float32) for x in (policy, old, mask))
+    sampler = old if sampler is None else jnp.asarray(sampler, jnp.float32)
     advantages = jnp.asarray(advantages, jnp.float32)
     log_ratio = jnp.where(mask > 0, policy - old, 0.0)
     terms = Terms(
@@ -33,14 +36,14 @@ def logged(policy, old, advantages, mask, *, entropies=None, objective=CLIP):
         weights=mask[None],
         advantages=advantages.reshape(1, -1, 1),
         correct=(advantages > 0).astype(jnp.float32)[None],
-        rollout_logprobs=old[None],
+        rollout_logprobs=sampler[None],
         old_logprobs=old[None],
         reference_logprobs=None,
         kept_tokens=None,
     )
     entropies = jnp.zeros_like(mask) if entropies is None else jnp.asarray(entropies)
-    sums, _ = token_metrics(terms, entropies, rows, objective)
-    return {name: float(value) for name, value in finished(sums).items()}
+    sums, peaks = token_metrics(terms, entropies, rows, objective)
+    return {name: float(value) for name, value in (finished(sums) | peaks).items()}
 
 
 def test_clips_are_counted_by_the_old_probability():
@@ -97,6 +100,71 @@ def test_spread_of_the_ratio():
     found = logged(ratio, np.zeros((1, 3)), [1.0], [[1, 1, 0]])
     np.testing.assert_allclose(found["ratio/mean"], 1.5, rtol=1e-6)
     np.testing.assert_allclose(found["ratio/std"], 1.0, rtol=1e-6)
+
+
+def test_a_planted_mismatch_is_logged_in_every_figure():
+    """DIAG-07: noise of 0.2 nats on the sampler's log-probs, and one token far off.
+
+    Expected: NumPy in float64, over the kept tokens; 0.02 nats is the noise's own
+    0.2^2 / 2 (seed 0; 2,000 tokens, so k3 has a standard error of about 0.0006).
+    """
+    rng = np.random.default_rng(0)
+    trainer = -rng.exponential(size=(20, 100)) - 1.0
+    noise = 0.2 * rng.normal(size=trainer.shape)
+    mask = rng.random(trainer.shape) < 0.8
+    quiet = logged(trainer, trainer, np.ones(20), mask, sampler=trainer + noise)
+    np.testing.assert_allclose(quiet["mismatch/kl"], 0.02, atol=0.002)
+    np.testing.assert_allclose(quiet["mismatch/effective_share"], 0.96, atol=0.005)
+
+    noise[0, 0], mask[0, 0] = -3.0, True
+    sampler = trainer + noise
+    found = logged(trainer, trainer, np.ones(20), mask, sampler=sampler)
+    gap, p, q = -noise[mask], np.exp(trainer[mask]), np.exp(sampler[mask])
+    weights = np.exp(gap)
+    expected = {
+        "kl": np.mean(np.exp(gap) - 1 - gap),
+        "kl_k1": -gap.mean(),
+        "effective_share": weights.sum() ** 2 / (weights.size * (weights**2).sum()),
+        "beyond_0.01": np.mean(np.abs(gap) > 0.01),
+        "beyond_0.1": np.mean(np.abs(gap) > 0.1),
+        "beyond_1": 1 / gap.size,
+        "probability_gap": np.abs(p - q).mean(),
+        "probability_gap_max": np.abs(p - q).max(),
+        "abs_logprob_mean": np.abs(gap).mean(),
+        "abs_logprob_max": 3.0,
+        "correlation": np.corrcoef(p, q)[0, 1],
+    }
+    for name, value in expected.items():
+        np.testing.assert_allclose(
+            found[f"mismatch/{name}"], value, rtol=2e-4, atol=1e-6, err_msg=name
+        )
+
+
+def test_repetition_is_logged_beside_entropy_and_length():
+    """AGG-13: a loop of two tokens has one 4-gram twice in six of eight; expected
+    counts are those of Python sets."""
+    tokens = np.array(
+        [[[5, 6, 5, 6, 5, 6, 5, 6, 5, 6, 5], [1, 2, 3, 4, 5, 6, 7, 8, 9, 1, 2]]]
+    )
+    lengths = np.array([[11, 8]])
+    expected = []
+    for row, length in zip(tokens[0], lengths[0], strict=True):
+        grams = [tuple(row[i : i + 4]) for i in range(length - 3)]
+        expected.append(1 - len(set(grams)) / len(grams))
+    assert expected == [0.75, 0.0]
+    ones = jnp.ones((1, 2))
+    rollouts = Rollouts(
+        prompt_tokens=jnp.zeros((1, 1), int),
+        prompt_lengths=jnp.ones(1, int),
+        completion_tokens=jnp.asarray(tokens),
+        completion_lengths=jnp.asarray(lengths),
+        ended=ones > 0,
+        rollout_logprobs=jnp.zeros(tokens.shape),
+        group_id=jnp.zeros((1, 2), int),
+    )
+    found = batch_metrics(rollouts, ones, ones, ones, ones[..., None])
+    np.testing.assert_allclose(found["completion/repetition"], np.mean(expected))
+    assert float(found["completion/length_mean"]) == 9.5
 
 
 def test_groups_by_their_number_of_correct_completions():

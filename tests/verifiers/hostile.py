@@ -83,7 +83,7 @@ def read_input(sample):
 def eat_memory(sample):
     held = []
     while True:
-        held.append("x" * 2**26)
+        held.append(bytearray(2**26))  # address space, at once
 
 
 def close_descriptors(sample):

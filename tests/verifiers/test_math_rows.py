@@ -120,7 +120,7 @@ BOMBS = {
 @pytest.mark.parametrize("gold", ["4", "x+1", "[0,1]"])
 def test_bombs_go_off_in_no_time(name, gold):
     """A row may take 2 s; these take 0.1 s without the type checks of a test."""
-    start = time.perf_counter()
+    start = time.process_time()
     verdict = apply(math.verify, Sample("math", BOMBS[name], gold))
-    assert time.perf_counter() - start < 2.0
+    assert time.process_time() - start < 2.0
     assert verdict.status in (Status.WRONG, Status.UNPARSEABLE)

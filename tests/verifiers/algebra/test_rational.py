@@ -75,12 +75,12 @@ def test_no_value(text):
     ],
 )
 def test_bombs_cost_microseconds(text):
-    """Refused by their size; a hundred of them take less than a second."""
-    start = time.perf_counter()
+    """Refused by their size; a hundred take less than a second of computing."""
+    start = time.process_time()
     for _ in range(100):
         with pytest.raises(TooLarge):
             rational(parse(text))
-    assert time.perf_counter() - start < 1.0
+    assert time.process_time() - start < 1.0
 
 
 @pytest.mark.parametrize("degree", [2, 3, 5, 17])
