@@ -15,12 +15,14 @@ https://arxiv.org/abs/2510.13786; asymptote 0.61 of its 8B run on held-out promp
 | groups of one outcome | leave the loss | the paper |
 | prompts | left out from pass rate 0.9 on | the paper |
 | reward | +1 / -1 | the paper |
-| interruption | at 12,288 tokens of thought, their words | theirs 10,240 to 12,288 |
+| interruption | at 10,240 to 12,288 thinking tokens, drawn | the paper, its words |
+| answer | at most 2,048 tokens | the paper |
 | AdamW 5e-7 | not in our notes of it | ours |
 
-Departs: the thoughts of all completions are closed at the same length, theirs at one
-drawn per completion; the answer may be longer than their 2,048 tokens; weights change
-between batches, theirs within one. Never run here.
+Departs: weights change between batches, theirs within one; with
+--config.rollout.token_budget=2048 --config.rollout.staleness=1
+--config.rollout.waiting_batches=6 --config.rollout.max_group_age=7 they change within
+completions too, at most 8 versions apart. Never run here.
 
 To vary: --config.objective=dapo, --config.rollout.staleness.
 """
@@ -64,7 +66,9 @@ def get_config() -> Config:
             staleness=8,
         ),
         control=ControlConfig(
-            budget=12_288,
+            budget=10_240,
+            budget_spread=2048,
+            answer_tokens=2048,
             budget_text=(
                 "Okay, time is up. Let me stop thinking and formulate a final answer "
                 "now."

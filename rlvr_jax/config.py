@@ -40,7 +40,7 @@ class ModelConfig:
     attention: str = "auto"
     """Of whole sequences: "splash" (JAX's kernel for TPU: no array of scores), "dense",
     or "auto": splash on TPU where key-value heads divide over the mesh's tensor axis
-    and there are 128 positions or more, dense elsewhere."""
+    and there are 128 positions or more, dense elsewhere and where rows are packed."""
     logprob_kernel: str = "auto"
     """Of log-probs and entropies while training: "fused" (a kernel for TPU: logits only
     as tiles), "chunked" (`batch.logprob_chunk_tokens`), or "auto": fused on TPU where
@@ -180,6 +180,9 @@ class RolloutConfig:
     token_budget: int = 0
     """New tokens of a completion in one step, with "slots": one that has used them goes
     on in a later step, under the policy of then. 0: all are finished in their step."""
+    pause_share: float = 1.0
+    """With token_budget: once this share of the completions under way is finished, the
+    others rest for the step, whatever budget they have left (Kimi K3); 1: never."""
     waiting_batches: int = 1
     """With token_budget: groups under way beside the step's own, in batches of
     prompts_per_step. A step that has too few complete ones finishes its oldest."""
@@ -203,6 +206,9 @@ class ControlConfig:
     """What closes the thoughts."""
     budget: int = 0
     """Tokens after which open thoughts are closed; 0: never."""
+    budget_spread: int = 0
+    """The budget of each completion is drawn from [budget, budget + budget_spread]
+    (ScaleRL: 10,240 and 2,048)."""
     budget_text: str = (
         "\n\nConsidering the limited time by the user, I have to give the solution "
         "based on the thinking directly now.\n"
@@ -213,6 +219,11 @@ class ControlConfig:
     wait: str = "Wait"
     max_waits: int = 1
     """How often, per completion."""
+    answer_tokens: int = 0
+    """A completion is cut so many tokens after its thoughts; 0: any number."""
+    certain_tokens: int = 0
+    """A completion is cut after so many tokens in a row of a probability above 0.99
+    each, as it repeats itself (MiniMax-M1: 3,000); 0: never."""
     stop: tuple[str, ...] = ()
     """Texts that end a completion, however they are cut into tokens."""
 
@@ -356,6 +367,11 @@ class BatchConfig:
     num_generations or is a multiple of it; 0 takes a whole minibatch."""
     logprob_chunk_tokens: int = 128
     """Positions per chunk of the LM head; changes memory, never the result."""
+    packing: bool = False
+    """Short completions of a prompt share rows of the update; changes memory and time,
+    never the result. Lengths decide how many rows there are, and each new number is a
+    program to compile: for long completions of very different lengths. Micro-batches
+    must be of whole groups, and large ones pack best."""
 
     @property
     def updates_per_step(self) -> int:

@@ -21,6 +21,8 @@ NEW_MODEL = (
 )
 
 
+_OF_THOUGHTS = ("budget", "least_thinking", "answer_tokens")
+_PARTIAL = ("pause_share", "waiting_batches", "max_group_age", "overdue")
 _SERVED_JUDGE = (
     "model",
     "api_key_env",
@@ -78,19 +80,23 @@ def ignored(config: Config) -> Iterator[str]:
         ),
         (
             config.rollout.token_budget == 0,
-            [f"rollout.{n}" for n in ("waiting_batches", "max_group_age", "overdue")],
+            [f"rollout.{n}" for n in _PARTIAL],
             "rollout.token_budget is 0",
         ),
-        (config.control.budget == 0, ["control.budget_text"], "control.budget is 0"),
+        (
+            config.control.budget == 0,
+            ["control.budget_text", "control.budget_spread"],
+            "control.budget is 0",
+        ),
         (
             config.control.least_thinking == 0,
             ["control.wait", "control.max_waits"],
             "control.least_thinking is 0",
         ),
         (
-            config.control.budget == 0 and config.control.least_thinking == 0,
+            not any(getattr(config.control, name) for name in _OF_THOUGHTS),
             ["control.think_end"],
-            "neither control.budget nor control.least_thinking is set",
+            "no setting of control is about thoughts",
         ),
         (
             config.evaluation.every_steps == 0,

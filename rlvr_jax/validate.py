@@ -73,6 +73,9 @@ AT_LEAST: dict[str, float] = {
     "rollout.waiting_batches": 1,
     "rollout.max_group_age": 1,
     "control.budget": 0,
+    "control.budget_spread": 0,
+    "control.answer_tokens": 0,
+    "control.certain_tokens": 0,
     "control.least_thinking": 0,
     "control.max_waits": 1,
     "reward.workers": 0,
@@ -224,6 +227,11 @@ def _ranges(config: Config) -> Iterator[str]:
             re.compile(setting(config, name))
         except re.error as error:
             yield f"{name} is no regular expression: {error}."
+    if config.model.attention == "splash" and config.batch.packing:
+        yield (
+            "model.attention='splash' cannot tell completions of one row apart: leave "
+            "it at 'auto', or batch.packing at False."
+        )
     truncates = rollout.top_p < 1 or rollout.top_k > 0 or rollout.min_p > 0
     if config.model.logprob_kernel == "fused" and truncates:
         yield (
@@ -276,6 +284,12 @@ def _batch(config: Config) -> Iterator[str]:
                 f"divides a minibatch of {rows}; possible: "
                 f"{', '.join(map(str, fitting))} (or 0 for a whole minibatch)."
             )
+    if batch.packing and size % generations:
+        yield (
+            f"batch.packing lays out whole groups, and batch.micro_batch_size={size} "
+            f"cuts groups of rollout.num_generations={generations}: set a multiple of "
+            f"{generations}, 0 (a whole minibatch), or batch.packing=False."
+        )
 
 
 def _partial(config: Config) -> Iterator[str]:
@@ -283,6 +297,8 @@ def _partial(config: Config) -> Iterator[str]:
     rollout, stages = config.rollout, config.curriculum.stages
     if rollout.token_budget <= 0:
         return
+    if not 0 < rollout.pause_share <= 1:
+        yield f"rollout.pause_share={rollout.pause_share} must be in (0, 1]; 1: never."
     if rollout.max_group_age < rollout.waiting_batches:
         yield (
             f"rollout.max_group_age={rollout.max_group_age} is less than "

@@ -30,8 +30,8 @@ class Bigram(nnx.Module):
         empty = jnp.zeros((1, tokens.shape[0], 1, tokens.shape[1], 1))
         return self.embedding[...][tokens], PromptCache(empty, empty, lengths)
 
-    def extend(self, tokens, prompts):
-        del prompts
+    def extend(self, tokens, prompts, starts=None):
+        del prompts, starts
         return self.embedding[...][tokens]
 
 

@@ -80,6 +80,23 @@ def test_the_schedule_of_r1_zero():
     assert (config.optimizer.learning_rate, config.objective.beta) == (3e-6, 1e-3)
 
 
+def test_the_windows_and_the_price_of_minimax_m1():
+    """REC-15: 40k to 80k in steps of 8k, loops of 3,000 tokens cut; 534,700 dollars for
+    512 GPUs and three weeks are 2.07 per GPU-hour."""
+    config = recipe("configs/minimax_m1.py")
+    stages = parse_stages(config.curriculum.stages, 80 * 1024)
+    windows = [
+        stage.max_completion_tokens or config.rollout.max_completion_tokens
+        for stage in stages
+    ]
+    assert [window // 1024 for window in windows] == [40, 48, 56, 64, 72, 80]
+    assert config.control.certain_tokens == 3000
+    assert config.objective.surrogate == "cispo"
+    price = f"${534_700 / (512 * 21 * 24):.2f}"
+    assert price == "$2.07"
+    assert price in (ROOT / "configs/minimax_m1.py").read_text()
+
+
 def test_the_run_of_deepseekmath():
     """PG-32, REC-28: learning rate 1e-6, KL 0.04, 64 outputs per question, at most
     1,024 tokens, a training batch of 1,024, one update per exploration (sec. 4.2)."""
@@ -178,7 +195,9 @@ def test_the_run_of_scalerl():
     assert config.model.head_dtype == "float32"
     assert config.curriculum.filter == "mask"
     assert config.curriculum.drop_pass_rate == 0.9
-    assert 10_240 <= config.control.budget <= 12_288
+    control = config.control
+    assert (control.budget, control.budget + control.budget_spread) == (10_240, 12_288)
+    assert control.answer_tokens == 2048
     assert (config.reward.correct, config.reward.wrong) == (1.0, -1.0)
 
 

@@ -194,6 +194,17 @@ def test_micro_batches_are_whole_groups_or_parts_of_one():
         ]
 
 
+def test_packing_is_of_whole_groups():
+    sizes = {"rollout__num_generations": 6, "batch__packing": True}
+    for size in (0, 6, 12):
+        validate(changed(**sizes, batch__micro_batch_size=size))
+    assert faults(**sizes, batch__micro_batch_size=3) == [
+        "config: batch.packing lays out whole groups, and batch.micro_batch_size=3 "
+        "cuts groups of rollout.num_generations=6: set a multiple of 6, 0 (a whole "
+        "minibatch), or batch.packing=False."
+    ]
+
+
 def test_k1_in_the_loss_is_refused_with_its_reason():
     """E[grad k1] = E[grad log pi] = 0, so only its noise would reach the policy."""
     found = faults(objective__beta=0.1, objective__kl_estimator="k1")
@@ -234,6 +245,8 @@ def test_partial_rollouts_ask_for_what_they_need():
     )
     (found,) = faults(**PARTIAL, rollout__waiting_batches=5)
     assert "rollout.max_group_age=4 is less than rollout.waiting_batches=5" in found
+    (found,) = faults(**PARTIAL, rollout__pause_share=0.0)
+    assert "rollout.pause_share=0.0 must be in (0, 1]" in found
     stages = '[{"until": 9, "max_completion_tokens": 64}, {}]'
     (found,) = faults(**PARTIAL, curriculum__stages=stages)
     assert "leave max_completion_tokens out of curriculum.stages" in found
@@ -252,6 +265,7 @@ IGNORED = [
     ("model.num_experts", 4, {"model.path": "somewhere"}, "model.path is set"),
     ("model.num_experts_per_token", 1, {}, "model.num_experts is 0"),
     ("rollout.replay_routing", False, {}, "model.num_experts is 0"),
+    ("rollout.pause_share", 0.5, {}, "rollout.token_budget is 0"),
     ("rollout.waiting_batches", 2, {}, "rollout.token_budget is 0"),
     ("rollout.max_group_age", 2, {}, "rollout.token_budget is 0"),
     ("rollout.overdue", "drop", {}, "rollout.token_budget is 0"),
@@ -374,7 +388,7 @@ READ = {
     "rollout.replay_routing": {"model.path": "somewhere"},
     **{
         f"rollout.{name}": {n.replace("__", "."): v for n, v in PARTIAL.items()}
-        for name in ("waiting_batches", "max_group_age", "overdue")
+        for name in ("pause_share", "waiting_batches", "max_group_age", "overdue")
     },
     "model.head_dtype": {"model.dtype": "bfloat16"},
     "data.subset": {"data.evaluation": "hub:openai/gsm8k"},

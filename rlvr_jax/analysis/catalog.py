@@ -212,6 +212,14 @@ SECTIONS = (
                 note="Steps that compile may reach beyond the axis.",
             ),
             Chart("Speed", "tokens/s", (("speed/tokens_per_s", "sampled tokens"),)),
+            Chart(
+                "Padding in the update",
+                "share",
+                (
+                    ("update/padding_share", "padding"),
+                    ("update/padding_share_unpacked", "without packing"),
+                ),
+            ),
             Chart("Host memory", "GiB", (("memory/peak_rss_gib", "peak"),)),
         ),
     ),

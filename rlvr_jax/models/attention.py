@@ -28,6 +28,9 @@ class KeyValues:
     keys: Float[Array, "*rows Hkv S K"]
     values: Float[Array, "*rows Hkv S K"]
     mask: Bool[Array, "*#rows #Q S"]
+    first: Int[Array, "*rows Q"] | None = None
+    """Of each query: slots before this one do not count either; None: no such bound.
+    A mask of its own for every row would be [rows, Q, S] at once."""
 
 
 def attention(
@@ -59,15 +62,18 @@ def attention(
         shape = (*before, blocks, QUERY_BLOCK, *after)
         return jnp.moveaxis(jnp.pad(values, padding).reshape(shape), axis, 0)
 
-    per_query = own.mask.shape[2] > 1
-    masks = split(own.mask, 2) if per_query else None
+    per_query = {}
+    if own.mask.shape[2] > 1:
+        per_query["mask"] = split(own.mask, 2)
+    if own.first is not None:
+        per_query["first"] = split(own.first, 2)
 
     def block(_, inputs):
-        some, mask = inputs
-        part = dataclasses.replace(own, mask=mask) if per_query else own
-        return None, _attend(some, part, prompt)
+        some, parts = inputs
+        return None, _attend(some, dataclasses.replace(own, **parts), prompt)
 
-    _, attended = jax.lax.scan(jax.checkpoint(block), None, (split(queries, 2), masks))
+    inputs = (split(queries, 2), per_query)
+    _, attended = jax.lax.scan(jax.checkpoint(block), None, inputs)
     attended = jnp.moveaxis(attended, 0, 2)
     shape = (*queries.shape[:2], blocks * QUERY_BLOCK, *queries.shape[3:])
     return attended.reshape(shape)[:, :, :count]
@@ -84,7 +90,10 @@ def _attend(queries, own: KeyValues, prompt: KeyValues | None):
             preferred_element_type=jnp.float32,
         )
     }
-    masks = {"own": own.mask[:, :, None, None]}
+    own_mask = own.mask
+    if own.first is not None:
+        own_mask &= jnp.arange(own_mask.shape[-1]) >= own.first[..., None]
+    masks = {"own": own_mask[:, :, None, None]}
     if prompt is not None:
         scores["prompt"] = jnp.einsum(
             "pgqhrk,phsk->pghrqs",

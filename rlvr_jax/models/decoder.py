@@ -116,22 +116,30 @@ class Decoder(nnx.Module):
         return hidden[:, 0], PromptCache(keys, values, lengths, picked)
 
     def extend(
-        self, tokens: Int[Array, "P G T"], prompts: PromptCache
+        self,
+        tokens: Int[Array, "P G T"],
+        prompts: PromptCache,
+        starts: Int[Array, "P G T"] | None = None,
     ) -> Float[Array, "P G T D"]:
         """Runs whole completions after their prompts; returns normed hidden states.
 
         State t is that after reading completion token t, so it predicts token t + 1.
+        A row may hold several completions one after the other: `starts` then says of
+        each token in which column its completion begins.
         """
-        return self.extend_routed(tokens, prompts)[0]
+        return self.extend_routed(tokens, prompts, starts=starts)[0]
 
     def extend_routed(
         self,
         tokens: Int[Array, "P G T"],
         prompts: PromptCache,
         routes: UInt[Array, "L P G T E"] | None = None,
+        starts: Int[Array, "P G T"] | None = None,
     ) -> tuple[Float[Array, "P G T D"], UInt[Array, "L P G T E"] | None]:
         """`extend` through given experts; also which ones the routers would pick."""
-        hidden, (_, _, picked) = self._extended(tokens, prompts, routes, keeps=False)
+        hidden, (_, _, picked) = self._extended(
+            tokens, prompts, routes, starts, keeps=False
+        )
         return hidden, picked
 
     def read(
@@ -139,19 +147,22 @@ class Decoder(nnx.Module):
     ) -> tuple[Float[Array, "P G T D"], CompletionCache]:
         """`extend`, and the cache from which `decode` goes on behind any token."""
         hidden, (keys, values, picked) = self._extended(
-            tokens, prompts, None, keeps=True
+            tokens, prompts, None, None, keeps=True
         )
         return hidden, CompletionCache(keys, values, picked)
 
-    def _extended(self, tokens, prompts: PromptCache, routes, *, keeps: bool):
+    def _extended(self, tokens, prompts: PromptCache, routes, starts, *, keeps: bool):
         """Hidden states, and (keys, values, picked experts); keys only if it keeps."""
         time = jnp.arange(tokens.shape[-1])
+        since = time if starts is None else time - starts
         positions = jnp.broadcast_to(
-            prompts.lengths[:, None, None] + time, tokens.shape
+            prompts.lengths[:, None, None] + since, tokens.shape
         )
         causal = (time[:, None] >= time[None, :])[None, None]
         prompt_mask = self._prompt_mask(prompts)
-        splash = self._splash(tokens.shape[-1])
+        # The kernel's segments are equal or apart: a prompt that several completions of
+        # one row see, which do not see one another, is neither.
+        splash = self._splash(tokens.shape[-1]) if starts is None else None
 
         def layer(hidden, inputs):
             weights, prompt_keys, prompt_values, forced = inputs
@@ -162,7 +173,7 @@ class Decoder(nnx.Module):
                     return splash_attention(
                         queries, keys, values, prompt=prompt, kernel=splash
                     )
-                own = KeyValues(keys, values, causal)
+                own = KeyValues(keys, values, causal, starts)
                 return attention(
                     queries, own, KeyValues(prompt_keys, prompt_values, prompt_mask)
                 )

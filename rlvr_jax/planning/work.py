@@ -5,8 +5,8 @@ from collections.abc import Mapping
 
 from rlvr_jax.config import Config
 from rlvr_jax.models.architecture import Architecture
-from rlvr_jax.train.forward import micro_batch_shape
 from rlvr_jax.train.kernels import why_chunked, why_dense
+from rlvr_jax.train.micro_batches import micro_batch_shape
 
 
 @dataclasses.dataclass(frozen=True)
@@ -101,7 +101,9 @@ def work_of(
         chunk_tokens=batch.logprob_chunk_tokens,
         copies=1 + int(objective.beta > 0),
         critic=objective.advantage == "gae",
-        why_dense=why_dense(model.attention, architecture, sizes, tpu),
+        why_dense=why_dense(
+            model.attention, architecture, sizes, tpu, packed=batch.packing
+        ),
         why_chunked=why_chunked(
             model.logprob_kernel,
             architecture.vocab_size,

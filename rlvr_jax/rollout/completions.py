@@ -33,6 +33,8 @@ class Completions:
     NOT_FORCED elsewhere."""
     lengths: Int[np.ndarray, " B"]
     ended: Bool[np.ndarray, " B"]
+    cut: Bool[np.ndarray, " B"]
+    """Over without an end, before the limit (`Control.answer_tokens`)."""
     kept: UInt32[np.ndarray, "B T W"] | None = None
     """As `Rollouts.kept_tokens`."""
     routes: UInt[np.ndarray, "B T L E"] | None = None
@@ -60,13 +62,14 @@ class Completions:
             forced=forced,
             lengths=np.zeros(rows, np.int32),
             ended=np.zeros(rows, bool),
+            cut=np.zeros(rows, bool),
             kept=np.zeros(words, np.uint32) if sampling.truncates else None,
         )
 
     @property
     def finished(self) -> Bool[np.ndarray, " B"]:
-        """Rows that ended or have no room for another token."""
-        return self.ended | (self.lengths >= self.tokens.shape[1])
+        """Rows that ended, were cut, or have no room for another token."""
+        return self.ended | self.cut | (self.lengths >= self.tokens.shape[1])
 
     def rows(self, where: Int[np.ndarray, " K"] | slice) -> "Completions":
         """A copy of some of the rows."""

@@ -1,11 +1,18 @@
 """Steering completions while they are sampled: budgets, waiting, stop strings.
 
 The engine asks at every look what to do with a completion. The answer is a function of
-its tokens so far alone, so a resumed completion is steered like an uninterrupted one.
+its key, its tokens so far and their log-probs alone, so a resumed completion is steered
+like an uninterrupted one.
 """
 
 import dataclasses
+import math
 from collections.abc import Callable, Sequence
+
+import numpy as np
+
+CERTAIN = math.log(0.99)
+"""Log-prob of a token that was hardly a choice."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -17,7 +24,9 @@ class Steer:
     force: tuple[int, ...] = ()
     """Tokens to write after them; they are not the policy's and leave the loss."""
     ended: bool = False
-    """The completion is over."""
+    """The completion is over, as if it had closed itself."""
+    cut: bool = False
+    """The completion is over without an end, as at the limit."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,17 +42,32 @@ class Control:
     """Token ids of "</think>"."""
     budget: int = 0
     """Thinking tokens after which `budget_text` and `close` are written; 0: none."""
+    budget_spread: int = 0
+    """The budget of each completion is drawn from [budget, budget + budget_spread]."""
     budget_text: tuple[int, ...] = ()
     least_thinking: int = 0
     """A shorter thought is continued: `wait` is written in place of `close`."""
     wait: tuple[int, ...] = ()
     max_waits: int = 1
+    answer_tokens: int = 0
+    """A completion is cut so many tokens after its thoughts; 0: any number."""
+    certain_tokens: int = 0
+    """A completion is cut after so many tokens in a row that each had a probability
+    above CERTAIN: it repeats itself (MiniMax-M1: 3,000); 0: never."""
     prefix: tuple[int, ...] = ()
     """Written at the start, as "<think>\\n"."""
     stop_texts: tuple[str, ...] = ()
     """Texts that end a completion, however they are cut into tokens."""
     decode: Callable[[Sequence[int]], str] | None = None
     """Tokens to text, for `stop_texts`."""
+
+    def drawn(self, key: Sequence[int]) -> "Control":
+        """The control of one completion: its own budget, a function of its key."""
+        if self.budget_spread == 0:
+            return self
+        bits = np.random.SeedSequence(list(key)).generate_state(1)
+        extra = int(bits[0]) % (self.budget_spread + 1)
+        return dataclasses.replace(self, budget=self.budget + extra, budget_spread=0)
 
     def first_look(self, limit: int) -> int:
         """Tokens after which a new completion must be looked at."""
@@ -54,12 +78,18 @@ class Control:
         closed = _find(tokens, self.close)
         return len(tokens) if closed < 0 else closed
 
-    def look(self, tokens: Sequence[int], forced: Sequence[bool]) -> Steer | None:
+    def look(
+        self,
+        tokens: Sequence[int],
+        forced: Sequence[bool],
+        logprobs: Sequence[float] = (),
+    ) -> Steer | None:
         """What to do with a completion of these tokens; None lets it go on.
 
         Args:
           tokens: so far.
           forced: which of them were written by this control.
+          logprobs: of the tokens, for `certain_tokens`.
         """
         stopped = self._stopped(tokens)
         if stopped is not None:
@@ -77,6 +107,22 @@ class Control:
             written = sum(forced[len(self.prefix) : closed])
             if written < self.max_waits * len(self.wait):
                 return Steer(closed, force=self.wait)
+        last = closed + len(self.close) + self.answer_tokens
+        if closed >= 0 and 0 < self.answer_tokens and last < len(tokens):
+            return Steer(last, cut=True)
+        return self._certain(forced, logprobs)
+
+    def _certain(self, forced, logprobs) -> Steer | None:
+        """Cuts where the first run of certain tokens is long enough."""
+        if self.certain_tokens == 0:
+            return None
+        run = 0
+        for place, (logprob, is_forced) in enumerate(
+            zip(logprobs, forced, strict=True)
+        ):
+            run = run + 1 if logprob > CERTAIN and not is_forced else 0
+            if run == self.certain_tokens:
+                return Steer(place + 1, cut=True)
         return None
 
     def _stopped(self, tokens: Sequence[int]) -> int | None:

@@ -86,6 +86,7 @@ class Engine(Program):
         limits: Int[np.ndarray, " B"] | None = None,
         *,
         version: int = 0,
+        enough: int | None = None,
         on_rest: OnFinished | None = None,
     ) -> tuple[UInt[np.ndarray, "P S L E"] | None, EngineStats]:
         """Goes on with completions, begun by this or an earlier policy.
@@ -99,6 +100,7 @@ class Engine(Program):
           rows: written into; those that are finished or at their limit stay.
           limits: tokens at which each row rests; by default it finishes.
           version: of the policy, for `Completions.versions`.
+          enough: finished rows at which all others rest where they are; None: all.
           on_rest: as `on_finished` above, of every row that rests.
 
         Returns:
@@ -119,6 +121,9 @@ class Engine(Program):
                 if on_rest is not None:
                     tokens = rows.tokens[number, : rows.lengths[number]]
                     on_rest(number, tokens, bool(rows.ended[number]))
+            if enough is not None and rows.finished.sum() >= enough:
+                passage.collect(running, unfinished=True)
+                break
             if not passage.queue:
                 passage.shrink(running)
         return passage.prompt_routes, passage.stats

@@ -108,6 +108,7 @@ class Passage:
         self.queue = np.flatnonzero(waits).tolist()
         self.begun_at = rows.lengths.copy()
         """Tokens that were there already; lower where a control cut further back."""
+        self.controls = [program.control.drawn(k) for k in rows.keys.tolist()]
         self.prompt_routes: np.ndarray | None = None
         self.stats = EngineStats()
         self._prefilled: tuple | None = None
@@ -185,7 +186,8 @@ class Passage:
     def _rests_at(self, numbers: np.ndarray) -> np.ndarray:
         """Tokens after which rows rest for the first time."""
         limits = self.limits[numbers]
-        first = self.program.control.first_look(self.rows.tokens.shape[1])
+        length = self.rows.tokens.shape[1]
+        first = np.array([self.controls[n].first_look(length) for n in numbers])
         looked_at = self.rows.lengths[numbers] >= first
         return np.where(looked_at, limits, np.minimum(limits, first))
 
@@ -218,18 +220,26 @@ class Passage:
             (slots.step, slots.stop_at, slots.ended, slots.tokens, slots.forced)
         )
         steps, stop_at, ended, forced = map(np.array, (steps, stop_at, ended, forced))
+        logprobs = self._logprobs(running) if control.certain_tokens else None
         changed = np.zeros(len(steps), bool)
         for slot in np.flatnonzero(running.owner >= 0):
             number, count = running.owner[slot], steps[slot]
             own = forced[slot, :count] != NOT_FORCED
             # Of one that ended, too: what closes early may end before the next look.
-            todo = control.look(tokens[slot, :count].tolist(), own.tolist())
+            todo = self.controls[number].look(
+                tokens[slot, :count].tolist(),
+                own.tolist(),
+                () if logprobs is None else logprobs[slot, :count].tolist(),
+            )
             if todo is None and (ended[slot] or count < stop_at[slot]):
                 continue
             changed[slot] = True
             stop_at[slot] = self.limits[number]
             if todo is not None:
                 steps[slot], ended[slot] = todo.keep, todo.ended
+                self.rows.cut[number] = todo.cut
+                if todo.cut:
+                    stop_at[slot] = todo.keep
                 self.begun_at[number] = min(self.begun_at[number], todo.keep)
                 room = forced[slot, todo.keep :]
                 room[:] = NOT_FORCED
@@ -239,11 +249,18 @@ class Passage:
                 running.slots, changed, steps, stop_at, ended, forced
             )
 
-    def collect(self, running: _Running) -> list[int]:
-        """Takes completions that rest out of their slots."""
+    def _logprobs(self, running: _Running) -> np.ndarray:
+        """Of the completions in the slots; the host has those of earlier passes."""
+        numbers = np.maximum(running.owner, 0)
+        earlier = np.arange(self.rows.tokens.shape[1]) < self.begun_at[numbers, None]
+        found = np.asarray(running.slots.logprobs)
+        return np.where(earlier, self.rows.logprobs[numbers], found)
+
+    def collect(self, running: _Running, *, unfinished: bool = False) -> list[int]:
+        """Takes completions that rest, or all of them, out of their slots."""
         slots, rows = running.slots, self.rows
         rests, steps, ended = jax.device_get((~slots.running, slots.step, slots.ended))
-        done = np.flatnonzero(rests & (running.owner >= 0))
+        done = np.flatnonzero((rests | unfinished) & (running.owner >= 0))
         if not done.size:
             return []
         numbers = running.owner[done]

@@ -11,15 +11,20 @@ from jaxtyping import Array, Float, Int
 from rlvr_jax.config import CriticConfig
 from rlvr_jax.core import critic, diagnostics
 from rlvr_jax.train.forward import (
-    Prompts,
-    by_micro_batches,
+    by_completion,
     completion_states,
     decoder_of,
     flat,
+    laid_out,
+)
+from rlvr_jax.train.micro_batches import (
+    Prompts,
+    by_micro_batches,
     mean_gradients,
     split_micro_batches,
 )
 from rlvr_jax.train.objective import Rows
+from rlvr_jax.train.packing import Packing
 from rlvr_jax.train.state import CriticState, StepPlan
 from rlvr_jax.types import Ratio, Rollouts
 
@@ -44,20 +49,24 @@ def token_values(
 ) -> Float[Array, "B T"]:
     """V before each completion token: what the critic expects from it on."""
     decoder = decoder_of(parameters["decoder"], plan)
-    states = flat(completion_states(decoder, prompts, completion_tokens))
-    head = parameters["value_head"]
-    return states.astype(jnp.float32) @ head + parameters["value_bias"]
+    read = laid_out(prompts, completion_tokens)
+    states = flat(completion_states(decoder, prompts, read)).astype(jnp.float32)
+    values = states @ parameters["value_head"] + parameters["value_bias"]
+    return by_completion(prompts, values)
 
 
 def batch_values(
-    parameters: dict[str, Any], rollouts: Rollouts, plan: StepPlan
+    parameters: dict[str, Any],
+    rollouts: Rollouts,
+    plan: StepPlan,
+    packing: Packing | None = None,
 ) -> Float[Array, "P G T"]:
     """Values of a whole batch by micro-batches, without a gradient."""
 
     def some(prompts, rows):
         return token_values(parameters, prompts, rows, plan)
 
-    prompts = Prompts(rollouts.prompt_tokens, rollouts.prompt_lengths)
+    prompts = Prompts(rollouts.prompt_tokens, rollouts.prompt_lengths, packing=packing)
     return by_micro_batches(some, prompts, rollouts.completion_tokens, plan)
 
 

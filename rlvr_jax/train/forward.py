@@ -1,7 +1,6 @@
 """From token ids to log-probs of completions, whole batches or micro-batches."""
 
 import dataclasses
-from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -11,27 +10,12 @@ from jaxtyping import Array, Float, Int, UInt, UInt32
 
 from rlvr_jax.core.logprobs import token_logprobs
 from rlvr_jax.core.routing import routing_flips
-from rlvr_jax.mesh.mesh import constrain_rows
+from rlvr_jax.models.caches import PromptCache
 from rlvr_jax.train.kernels import head_kernel_of
+from rlvr_jax.train.micro_batches import Prompts, by_micro_batches, prompts_of
+from rlvr_jax.train.packing import Packing
 from rlvr_jax.train.state import StepPlan
 from rlvr_jax.types import Ratio, Rollouts
-
-
-@jax.tree_util.register_dataclass
-@dataclasses.dataclass(frozen=True)
-class Prompts:
-    """The prompts of a (micro-)batch, left-padded."""
-
-    tokens: Int[Array, "... P S"]
-    lengths: Int[Array, "... P"]
-    routes: UInt[Array, "... P S L E"] | None = None
-    """Experts that their tokens go through; None lets the routers pick."""
-
-
-def prompts_of(rollouts: Rollouts, plan: StepPlan) -> Prompts:
-    """The prompts of rollouts, with their experts where these are replayed."""
-    routes = rollouts.prompt_routes if plan.replay_routing else None
-    return Prompts(rollouts.prompt_tokens, rollouts.prompt_lengths, routes)
 
 
 def flat(array: Array) -> Array:
@@ -45,58 +29,101 @@ def decoder_of(parameters: nnx.State, plan: StepPlan) -> Any:
     return nnx.merge(plan.graphdef, parameters)
 
 
+def laid_out(prompts: Prompts, array: Array) -> Array:
+    """Of completions, [P, G, T, ...] -> the rows that are read: packed, or the same."""
+    return array if prompts.packing is None else prompts.packing.packed(array)
+
+
+def by_completion(prompts: Prompts, rows: Float[Array, "R U"]) -> Float[Array, "B T"]:
+    """What was computed of the rows that were read; 0 at padding if these are packed.
+
+    Args:
+      prompts: says how the rows were laid out.
+      rows: a number for each of their slots.
+    """
+    return rows if prompts.packing is None else prompts.packing.unpacked(rows)
+
+
 def completion_states(
-    decoder: Any, prompts: Prompts, completion_tokens: Int[Array, "P G T"]
-) -> Float[Array, "P G T D"]:
-    """The hidden state before each completion token: the one that predicts it.
+    decoder: Any, prompts: Prompts, read: Int[Array, "R H U"]
+) -> Float[Array, "R H U D"]:
+    """The hidden state before each token of rows: the one that predicts it.
 
     A prompt is computed once for its G completions.
+
+    Args:
+      decoder: the policy.
+      prompts: P of them.
+      read: `laid_out` completions, [P, G, T] or [N, 1, L].
     """
     hidden, cache = decoder.prefill(prompts.tokens, prompts.lengths)
-    if completion_tokens.shape[-1] == 1:
-        return _before_each(hidden, completion_tokens, None)
-    later = decoder.extend(completion_tokens[:, :, :-1], cache)
-    return _before_each(hidden, completion_tokens, later)
+    if read.shape[-1] == 1:
+        return _before_each(prompts, hidden, read, None)
+    cache, starts = _prompts_of_rows(prompts, cache)
+    later = decoder.extend(read[:, :, :-1], cache, *starts)
+    return _before_each(prompts, hidden, read, later)
 
 
 def routed_states(
     decoder: Any,
     prompts: Prompts,
-    completion_tokens: Int[Array, "P G T"],
-    routes: UInt[Array, "P G T L E"] | None,
-) -> tuple[Float[Array, "P G T D"], UInt[Array, "P G U L E"] | None]:
+    read: Int[Array, "R H U"],
+    routes: UInt[Array, "R H U L E"] | None,
+) -> tuple[Float[Array, "R H U D"], UInt[Array, "R H W L E"] | None]:
     """`completion_states` of a decoder with experts.
 
     Args:
       decoder: with experts.
       prompts: their routes are followed, if they have any.
-      completion_tokens: all but the last of which are read.
-      routes: of completion tokens, to be followed; None lets the routers pick.
+      read: all but the last column is.
+      routes: of these tokens, to be followed; None lets the routers pick.
 
     Returns:
-      the states, and what the routers would pick for the U = T - 1 tokens that are
+      the states, and what the routers would pick for the W = U - 1 tokens that are
       read; None where none is.
     """
     first = lambda array: None if array is None else jnp.moveaxis(array, -2, 0)
     hidden, cache = decoder.prefill(
         prompts.tokens, prompts.lengths, first(prompts.routes)
     )
-    if completion_tokens.shape[-1] == 1:
-        return _before_each(hidden, completion_tokens, None), None
-    read = None if routes is None else routes[:, :, :-1]
+    if read.shape[-1] == 1:
+        return _before_each(prompts, hidden, read, None), None
+    cache, starts = _prompts_of_rows(prompts, cache)
+    forced = None if routes is None else routes[:, :, :-1]
     later, picked = decoder.extend_routed(
-        completion_tokens[:, :, :-1], cache, first(read)
+        read[:, :, :-1], cache, first(forced), *starts
     )
-    states = _before_each(hidden, completion_tokens, later)
+    states = _before_each(prompts, hidden, read, later)
     return states, jnp.moveaxis(picked, 0, -2)
 
 
-def _before_each(prompt_states, completion_tokens, later):
+def _prompts_of_rows(
+    prompts: Prompts, cache: PromptCache
+) -> tuple[PromptCache, list[Array]]:
+    """The cache that rows attend to, and where completions begin if rows are packed."""
+    packing = prompts.packing
+    if packing is None:
+        return cache, []
+    own = PromptCache(
+        keys=packing.of_rows(cache.keys, axis=1),
+        values=packing.of_rows(cache.values, axis=1),
+        lengths=packing.of_rows(cache.lengths),
+    )
+    return own, [packing.starts[:, None, :-1]]
+
+
+def _before_each(prompts: Prompts, prompt_states, read, later):
     """The prompt's last state predicts the first token; the last predicts nothing."""
-    count, groups, _ = completion_tokens.shape
-    first = prompt_states[:, -1][:, None, None]
-    first = jnp.broadcast_to(first, (count, groups, 1, first.shape[-1]))
-    return first if later is None else jnp.concatenate([first, later], axis=2)
+    packing, first = prompts.packing, prompt_states[:, -1]
+    if packing is not None:
+        first = packing.of_rows(first)
+    first = first[:, None, None]
+    shape = (*read.shape[:2], 1, first.shape[-1])
+    ahead = jnp.broadcast_to(first, shape)
+    states = ahead if later is None else jnp.concatenate([ahead, later], axis=2)
+    if packing is None:
+        return states
+    return jnp.where(packing.times[:, None, :, None] == 0, first, states)
 
 
 def policy_outputs(
@@ -112,35 +139,35 @@ def policy_outputs(
       plan: static.
     """
     decoder = decoder_of(parameters, plan)
+    read = laid_out(prompts, rows.completion_tokens)
     if rows.routes is None:
-        states, picked = (
-            completion_states(decoder, prompts, rows.completion_tokens),
-            None,
-        )
+        states, picked = completion_states(decoder, prompts, read), None
     else:
+        routes = laid_out(prompts, rows.routes)
         states, picked = routed_states(
-            decoder,
-            prompts,
-            rows.completion_tokens,
-            rows.routes if plan.replay_routing else None,
+            decoder, prompts, read, routes if plan.replay_routing else None
         )
-    logprobs, entropies = _head_logprobs(
-        decoder, states, rows.completion_tokens, rows.kept_tokens, plan
-    )
+    found = _head_logprobs(decoder, prompts, states, read, rows.kept_tokens, plan)
     if picked is None:
-        return logprobs, entropies, None
-    return logprobs, entropies, _flips(picked, rows.routes, rows.token_mask)
+        return *found, None
+    return *found, _flips(prompts, picked, rows.routes, rows.token_mask)
 
 
-def _flips(picked, routes, token_mask) -> Ratio:
+def _flips(prompts: Prompts, picked, routes, token_mask) -> Ratio:
     """Of the tokens that were read before one that counts, over all layers."""
-    batch, layers, experts = flat(token_mask).shape[0], *picked.shape[-2:]
+    layers, experts = picked.shape[-2:]
 
     def joined(array):
-        return array.astype(jnp.int32).reshape(batch, -1, experts)
+        array = flat(array).astype(jnp.int32)
+        return array.reshape(array.shape[0], -1, experts)
 
-    mask = jnp.repeat(flat(token_mask)[:, 1:], layers, axis=1)
-    return routing_flips(joined(picked), joined(routes[:, :, :-1]), mask)
+    mask = flat(laid_out(prompts, token_mask))
+    if prompts.packing is not None:
+        # Before a first token the prompt was read, not the row's token before it.
+        mask *= prompts.packing.times > 0
+    read = laid_out(prompts, routes)[:, :, :-1]
+    mask = jnp.repeat(mask[:, 1:], layers, axis=1)
+    return routing_flips(joined(picked), joined(read), mask)
 
 
 def completion_logprobs(
@@ -156,33 +183,37 @@ def completion_logprobs(
     `routes` are followed if the plan replays them.
     """
     decoder = decoder_of(parameters, plan)
+    read = laid_out(prompts, completion_tokens)
     if routes is None or not plan.replay_routing:
-        states = completion_states(decoder, prompts, completion_tokens)
+        states = completion_states(decoder, prompts, read)
     else:
-        states, _ = routed_states(decoder, prompts, completion_tokens, routes)
-    return _head_logprobs(decoder, states, completion_tokens, kept_tokens, plan)
+        states, _ = routed_states(decoder, prompts, read, laid_out(prompts, routes))
+    return _head_logprobs(decoder, prompts, states, read, kept_tokens, plan)
 
 
-def _head_logprobs(decoder, states, completion_tokens, kept_tokens, plan: StepPlan):
+def _head_logprobs(decoder, prompts: Prompts, states, read, kept_tokens, plan):
+    """Log-probs and entropies [B, T] from the states of the rows that were read."""
     rows, head = states.shape[0] * states.shape[1], decoder.head_weight
+    kept = None if kept_tokens is None else flat(laid_out(prompts, kept_tokens))
     kernel = head_kernel_of(
         plan.logprob_kernel,
         plan.mesh,
         rows,
         len(head),
-        kept_sets=kept_tokens is not None,
+        kept_sets=kept is not None,
         rounded=jnp.finfo(decoder.head_dtype).bits < 32,
     )
-    return token_logprobs(
+    logprobs, entropies = token_logprobs(
         flat(states),
         head,
-        flat(completion_tokens),
+        flat(read),
         head_dtype=decoder.head_dtype,
         temperature=plan.temperature,
-        kept_words=None if kept_tokens is None else flat(kept_tokens),
+        kept_words=kept,
         chunk=max(1, plan.batch.logprob_chunk_tokens // rows),
         kernel=kernel,
     )
+    return by_completion(prompts, logprobs), by_completion(prompts, entropies)
 
 
 def batch_logprobs(
@@ -204,12 +235,15 @@ def batch_logprobs(
 
 
 def rollout_logprobs(
-    parameters: nnx.State, rollouts: Rollouts, plan: StepPlan
+    parameters: nnx.State,
+    rollouts: Rollouts,
+    plan: StepPlan,
+    packing: Packing | None = None,
 ) -> Float[Array, "P G T"]:
     """Log-probs of a whole batch of rollouts under fixed parameters."""
     return batch_logprobs(
         parameters,
-        prompts_of(rollouts, plan),
+        prompts_of(rollouts, plan, packing),
         rollouts.completion_tokens,
         rollouts.kept_tokens,
         plan,
@@ -218,89 +252,11 @@ def rollout_logprobs(
 
 
 def reference_logprobs(
-    parameters: nnx.State, rollouts: Rollouts, plan: StepPlan
+    parameters: nnx.State,
+    rollouts: Rollouts,
+    plan: StepPlan,
+    packing: Packing | None = None,
 ) -> Float[Array, "P G T"]:
     """The same of a policy of its own, whose tokens go through its own experts."""
     own = dataclasses.replace(rollouts, routes=None, prompt_routes=None)
-    return rollout_logprobs(parameters, own, plan)
-
-
-def by_micro_batches(function, prompts: Prompts, rows: Any, plan: StepPlan) -> Any:
-    """function(prompts, rows) -> [B, ...] per micro-batch; together [P, G, ...]."""
-
-    def body(_, micro):
-        return None, function(*constrain_rows(*micro, plan.mesh))
-
-    micros = split_micro_batches(prompts, rows, plan.batch.micro_batch_size)
-    _, outputs = jax.lax.scan(body, None, micros)
-    shape = jax.tree.leaves(rows)[0].shape[:2]
-
-    def joined(array):
-        return jax.lax.stop_gradient(array.reshape(*shape, *array.shape[2:]))
-
-    return jax.tree.map(joined, outputs)
-
-
-def mean_gradients(
-    loss: Callable,
-    parameters: Any,
-    micros: Any,
-    denominator: Float[Array, ""],
-    plan: StepPlan,
-) -> tuple[Any, Any]:
-    """Gradients of a minibatch, and what its micro-batches returned, stacked.
-
-    Args:
-      loss: (parameters, prompts, rows) -> (numerator, more).
-      parameters: to differentiate by.
-      micros: of `split_micro_batches`.
-      denominator: of the minibatch; 0 leaves the sum as it is.
-      plan: says which mesh.
-
-    Returns:
-      sum of the numerators' gradients / denominator, and (numerators, more).
-    """
-
-    def accumulate(gradients, micro):
-        micro = constrain_rows(*micro, plan.mesh)
-        outputs, new = jax.value_and_grad(loss, has_aux=True)(parameters, *micro)
-        return jax.tree.map(jnp.add, gradients, new), outputs
-
-    zeros = jax.tree.map(jnp.zeros_like, parameters)
-    gradients, outputs = jax.lax.scan(accumulate, zeros, micros)
-    # THE division: after every micro-batch and device has been summed.
-    scale = 1.0 / jnp.where(denominator == 0, 1.0, denominator)
-    return jax.tree.map(lambda gradient: gradient * scale, gradients), outputs
-
-
-def split_micro_batches(prompts: Any, rows: Any, micro_batch_size: int) -> Any:
-    """Cuts a batch into micro-batches of whole groups, or of parts of one group.
-
-    Args:
-      prompts: arrays [P, ...].
-      rows: arrays [P, G, ...].
-      micro_batch_size: completions; divides G or is a multiple of it. 0 for all.
-
-    Returns:
-      (prompts, rows) as [micro-batches, p, ...] and [micro-batches, p, g, ...] with
-      p * g = micro_batch_size; the prompt of a split group comes with each part.
-    """
-    count, groups = jax.tree.leaves(rows)[0].shape[:2]
-    per_micro, generations = micro_batch_shape(count, groups, micro_batch_size)
-
-    def split_rows(array):
-        return array.reshape(-1, per_micro, generations, *array.shape[2:])
-
-    def split_prompts(array):
-        repeated = jnp.repeat(array, groups // generations, axis=0)
-        return repeated.reshape(-1, per_micro, *array.shape[1:])
-
-    return jax.tree.map(split_prompts, prompts), jax.tree.map(split_rows, rows)
-
-
-def micro_batch_shape(
-    prompts: int, generations: int, micro_batch_size: int
-) -> tuple[int, int]:
-    """(prompts, completions of each) of one micro-batch of a minibatch."""
-    size = micro_batch_size or prompts * generations
-    return max(1, size // generations), min(size, generations)
+    return rollout_logprobs(parameters, own, plan, packing)

@@ -22,7 +22,12 @@ def on_tpu(mesh: Mesh) -> bool:
 
 
 def why_dense(
-    setting: str, architecture: Architecture, sizes: Mapping[str, int], tpu: bool
+    setting: str,
+    architecture: Architecture,
+    sizes: Mapping[str, int],
+    tpu: bool,
+    *,
+    packed: bool = False,
 ) -> str:
     """Why attention goes without the splash kernel; "" if it does not.
 
@@ -31,6 +36,8 @@ def why_dense(
       architecture: of the decoder.
       sizes: of the mesh axes.
       tpu: whether the devices are TPUs.
+      packed: completions share rows (batch.packing), which the kernel cannot tell apart
+        behind a prompt that all of them see; prompts still go by it.
 
     Raises:
       ConfigError: "splash" is asked for and cannot be.
@@ -38,6 +45,8 @@ def why_dense(
     heads, tensor = architecture.num_kv_heads, sizes["tensor"]
     if setting == "dense":
         return "model.attention is 'dense'"
+    if packed:
+        return "completions share rows (batch.packing)"
     if heads % tensor:
         reason = f"{heads} key-value heads do not divide over tensor {tensor}"
         if setting == "splash":

@@ -32,6 +32,7 @@ from rlvr_jax.train.extras import extras_for
 from rlvr_jax.train.guard import DivergenceGuard
 from rlvr_jax.train.interrupts import stop_on_signals
 from rlvr_jax.train.metrics import RunWriter, write_json, write_summary
+from rlvr_jax.train.micro_batches import packing_for
 from rlvr_jax.train.optimizer import learning_rate_schedule
 from rlvr_jax.train.partial import PartialCollector
 from rlvr_jax.train.plan import plan_sections
@@ -213,14 +214,21 @@ class _Run:
         put = setup.batches.put
         self._save_replay(state, step, batch)
         del weights  # the sampler's copy is not needed while learning
-        learn = self._learner(setup.sampling.max_completion_tokens)
-        state, metrics = learn(
-            state, batch.rollouts, put(scores.rewards), put(scores.correct), extras
+        limit = setup.sampling.max_completion_tokens
+        packing, shares = packing_for(setup.step_plan, batch.rollouts)
+        state, metrics = self._learner(limit)(
+            state,
+            batch.rollouts,
+            put(scores.rewards),
+            put(scores.correct),
+            extras,
+            packing,
         )
         metrics = {name: float(value) for name, value in fetch(metrics).items()}
         done = time.perf_counter()
         rollout_s = sampled - begun - tally.verify_s
-        metrics |= scores.metrics | {
+        metrics |= scores.metrics | shares
+        metrics |= {
             "optimizer/learning_rate": float(
                 np.asarray(
                     self.learning_rate(step * self.config.batch.updates_per_step)

@@ -25,8 +25,9 @@ from rlvr_jax.rollout.sampler import Sampling
 from rlvr_jax.rollout.scorer import make_scorer, reward_verifiers
 from rlvr_jax.train.batches import PromptBatches, slots_for
 from rlvr_jax.train.evaluation import Batch, Evaluation
-from rlvr_jax.train.forward import Prompts, completion_states, flat
+from rlvr_jax.train.forward import completion_states, flat
 from rlvr_jax.train.loading import Model
+from rlvr_jax.train.micro_batches import Prompts
 from rlvr_jax.train.policy import architecture_of
 from rlvr_jax.train.streaming import steering_engine
 from rlvr_jax.verifiers.base import Sample, Status

@@ -212,7 +212,12 @@ class _Pass:
         if budget is None:
             collector._now.finished += len(groups)
         stats = collector._waiting.advance(
-            self.engine, self.weights, groups, budget, collector._version(self.step)
+            self.engine,
+            self.weights,
+            groups,
+            budget,
+            collector._version(self.step),
+            1.0 if budget is None else collector._rollout.pause_share,
         )
         self.stats.append(stats)
         collector._now.stats.append(stats)

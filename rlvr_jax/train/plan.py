@@ -2,9 +2,12 @@
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from rlvr_jax.mesh.sharding import bytes_per_device, parameter_shardings
 from rlvr_jax.train.disclosure import disclosure
+from rlvr_jax.train.micro_batches import micro_batch_shape
+from rlvr_jax.train.packing import layout_of
 from rlvr_jax.train.setup import Setup
 
 Sections = dict[str, dict[str, str]]
@@ -86,17 +89,42 @@ def _step(setup: Setup) -> dict[str, str]:
         + (", " + ", ".join(cut) if cut else ", whole vocabulary"),
         "updates": f"{updates} per step, {per_update} completions each, in "
         f"{per_update // size} micro-batches of {size}",
+        "padding": _padding(setup),
     }
     if rollout.token_budget:
+        share = rollout.pause_share
+        paused = f", until {share:.0%} are finished" if share < 1 else ""
         waiting = rollout.waiting_batches * batch.prompts_per_step
         found["partial rollouts"] = (
-            f"{rollout.token_budget} tokens per completion and step; {waiting} groups "
-            f"wait, at most {rollout.max_group_age} steps, then "
+            f"{rollout.token_budget} tokens per completion and step{paused}; {waiting} "
+            f"groups wait, at most {rollout.max_group_age} steps, then "
             + {"finish": "they are finished", "drop": "they are dropped"}[
                 rollout.overdue
             ]
         )
     return found
+
+
+def _padding(setup: Setup) -> str:
+    """What share of an update's slots is padding, for lengths of all sizes."""
+    batch, rollout = setup.config.batch, setup.config.rollout
+    count, generations = batch.prompts_per_step, rollout.num_generations
+    limit = rollout.max_completion_tokens
+    prompts, whole = micro_batch_shape(
+        count // batch.minibatches_per_step, generations, batch.micro_batch_size
+    )
+    lengths = np.linspace(1, limit, count * generations).astype(int)
+    lengths = np.random.default_rng(0).permutation(lengths).reshape(count, generations)
+    share = 1 - lengths.sum() / (lengths.size * limit)
+    said = f"{share:.0%} where lengths are evenly spread from 1 to {limit}"
+    if whole < generations:  # parts of groups are never packed
+        return said
+    layout = layout_of(lengths, limit, micro_batch_prompts=prompts, mesh=setup.mesh)
+    if layout is not None:
+        slots = count // prompts * layout.size * layout.tokens
+        share = 1 - lengths.sum() / slots
+    packed = "packed" if batch.packing else "with batch.packing"
+    return f"{said}; {packed}: {share:.0%}"
 
 
 def _memory(setup: Setup) -> dict[str, str]:

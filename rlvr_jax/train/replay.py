@@ -17,12 +17,8 @@ from jaxtyping import Array, Float
 
 from rlvr_jax.config import Objective
 from rlvr_jax.train.credit import Signals, batch_advantages, shaped_rewards
-from rlvr_jax.train.forward import (
-    batch_logprobs,
-    flat,
-    prompts_of,
-    reference_logprobs,
-)
+from rlvr_jax.train.forward import batch_logprobs, flat, reference_logprobs
+from rlvr_jax.train.micro_batches import prompts_of
 from rlvr_jax.train.objective import (
     Rows,
     imitation_weights,

@@ -29,7 +29,7 @@ from rlvr_jax.rollout.scorer import (
 from rlvr_jax.rollout.scoring import Scorer
 from rlvr_jax.train.batches import PromptBatches, slots_for
 from rlvr_jax.train.evaluation import Evaluation, strict_scorer
-from rlvr_jax.train.forward import micro_batch_shape
+from rlvr_jax.train.micro_batches import micro_batch_shape
 from rlvr_jax.train.optimizer import make_critic_optimizer, make_optimizer
 from rlvr_jax.train.policy import architecture_of, make_decoder
 from rlvr_jax.train.state import StepPlan

@@ -28,14 +28,16 @@ from rlvr_jax.train.credit import (
 )
 from rlvr_jax.train.critic import batch_values, critic_metrics, update_critic
 from rlvr_jax.train.forward import (
-    Prompts,
     batch_logprobs,
     flat,
-    mean_gradients,
     policy_outputs,
-    prompts_of,
     reference_logprobs,
     rollout_logprobs,
+)
+from rlvr_jax.train.micro_batches import (
+    Prompts,
+    mean_gradients,
+    prompts_of,
     split_micro_batches,
 )
 from rlvr_jax.train.objective import (
@@ -47,6 +49,7 @@ from rlvr_jax.train.objective import (
     minibatch_weights,
     objective_sums,
 )
+from rlvr_jax.train.packing import Packing
 from rlvr_jax.train.selected import needs_selection, selection_masks
 from rlvr_jax.train.state import RewardHistory, StepPlan, TrainState
 from rlvr_jax.train.trainable import trainable_of, with_trainable
@@ -78,6 +81,7 @@ def train_step(
     rewards: Float[Array, "P G"],
     correct: Float[Array, "P G"],
     extras: Extras | None = None,
+    packing: Packing | None = None,
     *,
     plan: StepPlan,
 ) -> tuple[TrainState, dict[str, Float[Array, ""]]]:
@@ -89,6 +93,8 @@ def train_step(
       rewards: of the verifiers, before any shaping by length or KL.
       correct: 1 where the verifier said so; for metrics, "passk", lengths, imitation.
       extras: None unless the advantage needs them.
+      packing: completions that share rows (train/packing.py): memory and time, never
+        the result. None: each has a row of its own.
       plan: static.
 
     Returns:
@@ -97,10 +103,10 @@ def train_step(
     objective, extras = plan.objective, extras or Extras()
     limit = plan.max_completion_tokens
     shaped = shaped_rewards(rewards, correct, rollouts, objective, limit)
-    old, reference, kl_rewards = _fixed_logprobs(state, rollouts, plan)
+    old, reference, kl_rewards = _fixed_logprobs(state, rollouts, plan, packing)
     values = None
     if state.critic is not None:
-        values = batch_values(state.critic.parameters, rollouts, plan)
+        values = batch_values(state.critic.parameters, rollouts, plan, packing)
     if values is not None and objective.bootstrap_truncated:
         shaped = bootstrapped_rewards(
             flat(shaped), flat(values), flat(rollouts.token_mask), flat(rollouts.ended)
@@ -145,7 +151,8 @@ def train_step(
         metrics |= critic_metrics(
             values, returns.reshape(values.shape), rollouts.token_mask
         )
-    new, learned = _updates(state, rollouts, rows, plan)
+    prompts = prompts_of(rollouts, plan, packing)
+    new, learned = _updates(state, prompts, rollouts.group_id, rows, plan)
     metrics |= learned
     new = after_updates(new, rewards, extras.problem_ids, metrics, plan)
     if new.entropy_coefficient is not None:
@@ -153,15 +160,17 @@ def train_step(
     return new, metrics
 
 
-def _fixed_logprobs(state: TrainState, rollouts: Rollouts, plan: StepPlan):
+def _fixed_logprobs(
+    state: TrainState, rollouts: Rollouts, plan: StepPlan, packing: Packing | None
+):
     """Old and reference log-probs of the batch, and the KL rewards, as far as used."""
     # With a single update the policy is its own old policy: no pass needed.
     in_reward = state.reference is not None and plan.objective.kl_placement == "reward"
     old = reference = None
     if plan.batch.updates_per_step > 1 or in_reward:
-        old = rollout_logprobs(state.parameters, rollouts, plan)
+        old = rollout_logprobs(state.parameters, rollouts, plan, packing)
     if state.reference is not None:
-        reference = reference_logprobs(state.reference, rollouts, plan)
+        reference = reference_logprobs(state.reference, rollouts, plan, packing)
     if old is None or reference is None or not in_reward:
         return old, reference, None
     penalty = kl.kl_rewards(
@@ -194,26 +203,27 @@ def _from_extras(extras: Extras, history: RewardHistory | None, generations: int
     return found
 
 
-def _updates(before: TrainState, rollouts: Rollouts, rows: Rows, plan: StepPlan):
+def _updates(
+    before: TrainState, prompts: Prompts, group_id: Array, rows: Rows, plan: StepPlan
+):
     """All minibatch updates of a step, and the metrics they make."""
-    prompts = prompts_of(rollouts, plan)
     minibatches = plan.batch.minibatches_per_step
-    size = rollouts.prompt_lengths.shape[0] // minibatches
 
     def update(carry, index):
         state = dataclasses.replace(before, **carry)
-        # Epochs go through the minibatches again, in the same order.
-        start = (index % minibatches) * size
 
-        def take(array):
+        def take(array):  # [P, ...], or micro-batches of a packing
+            size = array.shape[0] // minibatches
+            # Epochs go through the minibatches again, in the same order.
+            start = (index % minibatches) * size
             return jax.lax.dynamic_slice_in_dim(array, start, size)
 
-        batch = (prompts, rows, rollouts.group_id)
-        some_prompts, some_rows, group_id = jax.tree.map(take, batch)
+        batch = (prompts, rows, group_id)
+        some_prompts, some_rows, some_ids = jax.tree.map(take, batch)
         some_rows, denominator = _of_minibatch(
             some_rows,
             some_prompts,
-            group_id,
+            some_ids,
             state,
             plan,
             state.step * plan.batch.updates_per_step + index,

@@ -25,10 +25,13 @@ def control_of(settings: ControlConfig, tokenizer: Tokenizer) -> Control:
     def ids(text: str) -> tuple[int, ...]:
         return tuple(tokenizer.encode(text)) if text else ()
 
-    thinks = settings.budget > 0 or settings.least_thinking > 0
+    thinks = settings.budget or settings.least_thinking or settings.answer_tokens
     return Control(
         close=ids(settings.think_end) if thinks else (),
         budget=settings.budget,
+        budget_spread=settings.budget_spread,
+        answer_tokens=settings.answer_tokens,
+        certain_tokens=settings.certain_tokens,
         budget_text=ids(settings.budget_text) if settings.budget else (),
         least_thinking=settings.least_thinking,
         wait=ids(settings.wait) if settings.least_thinking else (),

@@ -3,6 +3,7 @@
 import base64
 import dataclasses
 import io
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -84,6 +85,7 @@ class Waiting:
         chosen: Sequence[Group],
         budget: int | None,
         version: int,
+        pause_share: float = 1.0,
     ) -> EngineStats:
         """Goes on with some of the groups, side by side.
 
@@ -93,6 +95,7 @@ class Waiting:
           chosen: which.
           budget: tokens that each completion may have more; None finishes it.
           version: of the policy.
+          pause_share: of the completions, at which all others rest.
         """
         if not chosen:
             return EngineStats()
@@ -101,8 +104,14 @@ class Waiting:
         limits = np.full(len(rows.lengths), limit)
         if budget is not None:
             limits = np.minimum(rows.lengths + budget, limit)
+        enough = math.ceil(pause_share * len(rows.lengths))
         routes, stats = engine.go_on(
-            weights, self.prompts(chosen), rows, limits, version=version
+            weights,
+            self.prompts(chosen),
+            rows,
+            limits,
+            version=version,
+            enough=enough if pause_share < 1 else None,
         )
         per_group = len(rows.lengths) // len(chosen)
         moved = {}

@@ -14,7 +14,8 @@ from jaxtyping import Array, Float, Int
 from rlvr_jax.config import WarmupConfig
 from rlvr_jax.data.order import PromptOrder
 from rlvr_jax.train.batches import PromptBatches, right_padded
-from rlvr_jax.train.forward import Prompts, completion_logprobs
+from rlvr_jax.train.forward import completion_logprobs
+from rlvr_jax.train.micro_batches import Prompts
 from rlvr_jax.train.state import StepPlan
 from rlvr_jax.types import Ratio
 from rlvr_jax.validate import ConfigError

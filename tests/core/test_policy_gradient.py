@@ -353,3 +353,38 @@ def test_a_sequence_is_one_action():
     tokens = jax.grad(lambda x: reinforce_loss(x, advantages).sum())(logprobs)
     np.testing.assert_array_equal(tokens, whole)
     np.testing.assert_array_equal(tokens, [[-2.0] * 3, [1.0] * 3])
+
+
+def test_the_noise_of_a_larger_group_falls_as_one_over_its_size():
+    """DATA-18: a sweep over the published sizes, 8 to 64, on one prompt.
+
+    RLOO's update is a U-statistic of h(x, y) = (r_x - r_y)(s_x - s_y) / 2, s the score,
+    whose variance is Hoeffding's (1948), with z1 = Var E[h | x] and z2 = Var h:
+
+        4 (G - 2) / (G (G - 1)) z1 + 2 / (G (G - 1)) z2   ->   4 z1 / G
+
+    20,000 groups per size (NumPy seed 0): a variance has a relative error near 1 %.
+    """
+    rng = np.random.default_rng(0)
+    probs = softmax(LOGITS)
+    scores = np.eye(len(probs)) - probs  # grad log pi of each choice
+    pairs = (REWARDS[:, None] - REWARDS)[..., None] * (scores[:, None] - scores) / 2
+    mean = np.einsum("x,y,xyv->v", probs, probs, pairs)
+    given = np.einsum("y,xyv->xv", probs, pairs)
+    z1 = (probs @ (given - mean) ** 2).sum()
+    z2 = np.einsum("x,y,xyv->", probs, probs, (pairs - mean) ** 2)
+    for size in (8, 16, 32, 64):
+        drawn = rng.choice(len(probs), (20_000, size), p=probs)
+        rewards = jnp.asarray(REWARDS[drawn])
+        groups = jnp.zeros(size, int)
+        advantages = run(
+            "vmap",
+            lambda r, groups=groups: centred_rewards(
+                r, groups, baseline="leave_one_out"
+            ),
+            rewards,
+        )
+        updates = np.einsum("ng,ngv->nv", advantages, scores[drawn]) / size
+        expected = (4 * (size - 2) * z1 + 2 * z2) / (size * (size - 1))
+        np.testing.assert_allclose(updates.var(axis=0).sum(), expected, rtol=0.04)
+        np.testing.assert_allclose(size * expected, 4 * z1, rtol=2.5 / size)

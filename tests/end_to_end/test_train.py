@@ -251,3 +251,24 @@ def test_a_run_of_partial_rollouts_learns(tmp_path):
     assert rates[-10:].mean() > rates[:10].mean() + 0.4
     gaps = [line["rollout/token_gap_mean"] for line in trained[5:]]
     assert np.mean(gaps) > 1
+
+
+@pytest.mark.slow
+def test_one_rollout_per_prompt_is_sampled_beside_the_updates(tmp_path):
+    """PG-30: SAO's objective and critic on single completions that are sampled ahead
+    and in parts; its ratio is to the log-probs of the policies that sampled them."""
+    command.run(
+        tmp_path / "run",
+        *PARTIAL[:-1],
+        "--config.objective=sao",
+        "--config.rollout.num_generations=1",
+        "--config.critic.updates_per_minibatch=2",
+        "--config.critic.freeze_attention=True",
+        "--config.evaluation.num_generations=2",
+    )
+    trained = [m for m in command.metrics(tmp_path / "run") if "reward/mean" in m]
+    assert len(trained) == 6
+    assert trained[-1]["rollout/version_gap"] == 1
+    assert trained[-1]["rollout/token_gap_max"] >= 2
+    assert trained[0]["ratio/max"] == pytest.approx(1, abs=1e-4)
+    assert abs(trained[-1]["ratio/max"] - 1) > 1e-3

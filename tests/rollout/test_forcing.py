@@ -1,15 +1,15 @@
 """Budget forcing on a policy whose every token is written down beforehand."""
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from flax import nnx
 
 from rlvr_jax.analysis.thinking import control as control_metric
-from rlvr_jax.models.caches import PromptCache
-from rlvr_jax.rollout.control import Control
+from rlvr_jax.models.caches import CompletionCache, PromptCache
+from rlvr_jax.rollout.control import Control, Steer
 from rlvr_jax.rollout.engine import Engine
+from rlvr_jax.rollout.passage import Prompts
 from rlvr_jax.rollout.sampler import Sampling, row_keys
 
 VOCAB, LENGTH = 16, 40
@@ -49,17 +49,30 @@ class Scripted(nnx.Module):
     def decode(self, tokens, step, prompts, cache):
         return self.table[...][tokens], cache
 
+    def read(self, tokens, prompts):
+        empty = jnp.zeros((1, *tokens.shape, 1))[:, :, :, None]
+        return self.table[...][tokens], CompletionCache(empty, empty)
 
-def thoughts(control, *, length=LENGTH):
-    """Thinking tokens of completions of one prompt of each kind, and the rollouts."""
-    graphdef, parameters = nnx.split(Scripted())
-    prompts = np.array([[SHORT], [ENDLESS], [EMPTY]])
-    sampling = Sampling(2, length, (END,))
-    engine = Engine(
-        graphdef, sampling, VOCAB, num_slots=8, steps_per_call=3, control=control
+
+GRAPHDEF, PARAMETERS = nnx.split(Scripted())
+PROMPTS = Prompts(np.array([[SHORT], [ENDLESS], [EMPTY]]), np.ones(3, int))
+
+
+def engine_of(control):
+    sampling = Sampling(2, LENGTH, (END,))
+    return Engine(
+        GRAPHDEF, sampling, VOCAB, num_slots=8, steps_per_call=3, control=control
     )
-    keys = row_keys(0, 0, jnp.arange(3), 2)
-    rollouts, _ = engine(parameters, prompts, np.ones(3, int), keys)
+
+
+def keys(generations=2):
+    return row_keys(0, 0, jnp.arange(3), generations)
+
+
+def thoughts(control):
+    """Thinking tokens of completions of one prompt of each kind, and the rollouts."""
+    engine = engine_of(control)
+    rollouts, _ = engine(PARAMETERS, PROMPTS.tokens, PROMPTS.lengths, keys())
     rows = zip(
         np.asarray(rollouts.completion_tokens).reshape(6, -1),
         np.asarray(rollouts.completion_lengths).reshape(-1),
@@ -122,4 +135,77 @@ def test_qwen3_budget_sentence_then_an_answer():
     assert forced.nonzero()[0].tolist() == [8, 9, 10, 11]
     # What was written is no token of the loss.
     assert not np.asarray(rollouts.token_mask)[1, 0][8:12].any()
-    assert jax.tree.leaves(rollouts)
+
+
+@pytest.mark.parametrize("budget", [1, 2, 3, 5])
+def test_a_closing_text_may_fall_between_two_parts(budget):
+    """DATA-07: the second token of "</think>" comes in a later step, and what was kept
+    of the first is taken back; each is of its own version."""
+    control = Control(close=(4, CLOSE), least_thinking=9, wait=(WAIT,), max_waits=9)
+    engine = engine_of(control)
+    whole, parts = engine.new_rows(keys()), engine.new_rows(keys())
+    engine.go_on(PARAMETERS, PROMPTS, whole)
+    for version in range(99):
+        if parts.finished.all():
+            break
+        limits = np.minimum(parts.lengths + budget, LENGTH)
+        engine.go_on(PARAMETERS, PROMPTS, parts, limits, version=version)
+    for name in ("tokens", "lengths", "ended", "forced", "logprobs"):
+        np.testing.assert_array_equal(getattr(parts, name), getattr(whole, name))
+    # 3 Wait 3 Wait ...: the thought has come to nine tokens before it may close.
+    assert whole.tokens[0, :13].tolist() == [3, 8, 3, 8, 3, 8, 3, 8, 3, 4, 6, 7, END]
+    assert (np.diff(parts.versions[0, : parts.lengths[0]]) >= 0).all()
+
+
+def test_budgets_are_drawn_per_completion():
+    """REC-23: forced interruption at a length drawn from an interval, by the key alone;
+    then so many tokens for the answer."""
+    control = Control(close=(CLOSE,), budget=8, budget_spread=4, budget_text=(11,))
+    rows = engine_of(control).new_rows(keys(32))
+    engine_of(control).go_on(PARAMETERS, PROMPTS, rows)
+    endless = rows.rows(slice(32, 64))
+    where = (endless.tokens == 11).argmax(axis=1)
+    assert set(where.tolist()) == {8, 9, 10, 11, 12}
+    assert np.bincount(where)[8:].max() < 16
+    alone = rows.rows(slice(40, 41))
+    assert control.drawn(alone.keys[0].tolist()).budget == where[8]
+    assert control.drawn(alone.keys[0].tolist()).budget_spread == 0
+
+
+def test_an_answer_has_so_many_tokens():
+    """REC-23: a longer one is cut there, and a cut is no end."""
+    control = Control(close=(CLOSE,), budget=8, budget_text=(11,), answer_tokens=1)
+    rows = engine_of(control).new_rows(keys())
+    engine_of(control).go_on(PARAMETERS, PROMPTS, rows)
+    assert rows.tokens[0, :4].tolist() == [3, 4, CLOSE, 7]
+    assert rows.lengths.tolist() == [4, 4, 11, 11, 2, 2]
+    assert rows.cut.all()
+    assert not rows.ended.any()
+    assert rows.finished.all()
+    # Room for the end as well: then nothing is cut.
+    control = Control(close=(CLOSE,), budget=8, budget_text=(11,), answer_tokens=2)
+    rows = engine_of(control).new_rows(keys())
+    engine_of(control).go_on(PARAMETERS, PROMPTS, rows)
+    assert rows.ended.all()
+    assert not rows.cut.any()
+
+
+@pytest.mark.parametrize("budget", [4, LENGTH])
+def test_a_loop_of_certain_tokens_is_cut(budget):
+    """REC-15: MiniMax-M1 stops a completion after so many consecutive tokens of a
+    probability above 0.99 (3,000 there; the endless thought has nothing else)."""
+    control = Control(certain_tokens=10)
+    engine = engine_of(control)
+    rows = engine.new_rows(keys())
+    while not rows.finished.all():
+        engine.go_on(
+            PARAMETERS, PROMPTS, rows, np.minimum(rows.lengths + budget, LENGTH)
+        )
+    assert rows.lengths.tolist() == [5, 5, 10, 10, 3, 3]
+    assert rows.ended.tolist() == [True, True, False, False, True, True]
+    assert rows.cut.tolist() == [False, False, True, True, False, False]
+    # One uncertain or forced token, and the count begins anew.
+    forced, sure = [False] * 19, [0.0] * 19
+    assert control.look(range(19), forced, [*sure[:9], -0.5, *sure[:9]]) is None
+    assert control.look(range(19), [*forced[:9], True, *forced[:9]], sure) is None
+    assert control.look(range(19), forced, sure) == Steer(10, cut=True)

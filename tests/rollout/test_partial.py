@@ -21,7 +21,6 @@ CONTROLS = {
     "free": Control(),
     # A sentence longer than every budget that stops within it, and a prefix.
     "budget": Control(close=(50, 51), budget=5, budget_text=(33, 34), prefix=(40,)),
-    # Two tokens close a thought, so that a budget can fall between them.
     "waits": Control(close=(6,), least_thinking=12, wait=(30, 31), max_waits=2),
     "stops": Control(
         stop_texts=("6,",), decode=lambda ids: "".join(f"{i}," for i in ids)
@@ -146,6 +145,26 @@ def test_a_pass_waits_for_no_straggler(policy):
     assert [stats.decode_steps for stats in seen] == [7, 7, 6]
     assert [stats.resumed for stats in seen] == [0, 16, 16]
     assert [stats.tokens for stats in seen] == [16 * 7, 16 * 7, 16 * 6]
+
+
+@pytest.mark.parametrize("share", [0.125, 0.25])
+def test_a_pass_pauses_once_enough_are_finished(policy, share):
+    """DATA-12: as in Kimi K3, all rest where they are when a share of all rollouts is
+    done; with frozen weights the text is that of a run without a pause."""
+    engine = engine_of(policy, num_slots=16, steps_per_call=1)
+    whole, (once,) = in_parts(engine, policy[1:], NEVER)
+    tokens, lengths = (np.asarray(array) for array in tiny.prompts())
+    prompts = Prompts(tokens, lengths)
+    rows = engine.new_rows(row_keys(0, 0, jnp.arange(tiny.PROMPTS), 2))
+    enough = int(share * 16)
+    stats = engine.go_on(policy[1], prompts, rows, enough=enough)[1]
+    # A step may finish several at the same time.
+    nth = np.sort(whole.lengths)[enough - 1]
+    assert stats.decode_steps == nth < once.decode_steps
+    np.testing.assert_array_equal(rows.lengths, np.minimum(whole.lengths, nth))
+    assert enough <= rows.finished.sum() < 16
+    engine.go_on(policy[1], prompts, rows)
+    assert_same(rows, whole)
 
 
 def test_nothing_compiles_after_the_first_resumed_pass(policy):

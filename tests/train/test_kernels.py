@@ -34,6 +34,7 @@ def test_attention_of_a_pod():
     assert why_dense("auto", arch, FOUR, tpu=True) == (
         "2 key-value heads do not divide over tensor 4"
     )
+    assert "batch.packing" in why_dense("auto", arch, ONE, tpu=True, packed=True)
     with pytest.raises(ConfigError, match="'splash': 2 key-value heads do not"):
         why_dense("splash", arch, FOUR, tpu=True)
 

@@ -36,8 +36,9 @@ class Planted(Engine):
         super().__init__(nnx.split(nnx.Dict())[0], SAMPLING, 8)
         object.__setattr__(self, "length", lengths)
 
-    def go_on(self, weights, prompts, rows, limits, *, version):
+    def go_on(self, weights, prompts, rows, limits, *, version, enough):
         del weights
+        assert enough is None
         target = np.array([self.length(int(key[0])) for key in rows.keys])
         room = np.minimum(limits, target)
         new = np.maximum(room - rows.lengths, 0)

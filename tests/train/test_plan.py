@@ -81,6 +81,24 @@ def test_the_disclosure_of_a_grpo_run():
         "8 per step, 32 completions each, in 4 micro-batches of 8"
     )
     assert found["step"]["sampling"] == "temperature 0.9, top-p 0.95"
+    # Lengths 1 to 256, evenly: (255 / 2) / 256 of the slots are empty. One prompt per
+    # micro-batch and four row devices: 8 rows, or 4 if they fit, hold its 8.
+    assert found["step"]["padding"] == (
+        "50% where lengths are evenly spread from 1 to 256; with batch.packing: 50%"
+    )
+
+
+def test_the_padding_that_packing_leaves():
+    """8 prompts x 8, half full on average: 32 of 64 rows, or of 40 packed ones."""
+    one = make_mesh((1, 1, 1), jax.devices()[:1])
+    config = Config(batch=BatchConfig(packing=True))
+    assert sections(config, mesh=one)["step"]["padding"] == (
+        "50% where lengths are evenly spread from 1 to 256; packed: 20%"
+    )
+    halves = Config(batch=BatchConfig(micro_batch_size=4))
+    assert sections(halves, mesh=one)["step"]["padding"] == (
+        "50% where lengths are evenly spread from 1 to 256"
+    )
 
 
 def test_no_kl_and_no_truncation_are_said_too():

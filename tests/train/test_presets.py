@@ -14,6 +14,7 @@ from rlvr_jax.core.presets import PRESETS
 from rlvr_jax.objective_rules import PER_TOKEN, SCALES, SURROGATE_READS
 from rlvr_jax.train.credit import ADVANTAGES
 from rlvr_jax.train.forward import rollout_logprobs
+from rlvr_jax.train.micro_batches import packing_for
 from rlvr_jax.train.step import Extras, train_step
 from rlvr_jax.train.surrogates import SURROGATES
 from rlvr_jax.validate import CHOICES, validate
@@ -32,6 +33,17 @@ def rollouts():
     noise = 0.1 * jax.random.normal(jax.random.key(1), logprobs.shape)
     sampled = jnp.asarray(np.asarray(logprobs + noise))  # on no mesh yet
     return dataclasses.replace(drawn, rollout_logprobs=sampled)
+
+
+@pytest.fixture(scope="module")
+def short(rollouts):
+    """The same of very different lengths, which leave rows to share."""
+    # Some likely tokens are among these: the correlation of probabilities that are all
+    # next to nothing would have no digits.
+    half = jnp.array([[5, 1, 3, 1], [3, 7, 2, 1], [1, 4, 2, 3], [4, 3, 7, 2]])
+    lengths = jnp.concatenate([half, half[:, ::-1]])  # minibatches differ
+    lengths = jnp.minimum(lengths, rollouts.completion_lengths)
+    return dataclasses.replace(rollouts, completion_lengths=lengths)
 
 
 def objective_of(name, **changes):
@@ -68,7 +80,9 @@ def step_of(objective, rollouts, **options):
         functools.partial(train_step, plan=plan),
         compiler_options={"xla_backend_optimization_level": 0},
     )
-    return step(state, rollouts, rewards, rewards, extras)
+    packing, _ = packing_for(plan, rollouts)
+    assert (packing is not None) == plan.batch.packing
+    return step(state, rollouts, rewards, rewards, extras, packing)
 
 
 def assert_same(found, expected):
@@ -100,11 +114,29 @@ def test_preset_trains_and_no_cut_changes_it(rollouts, name):
     assert_same(cut, whole)
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        name
+        if name in ("dapo", "gspo", "clip_cov")
+        else pytest.param(name, marks=pytest.mark.slow)
+        for name in PRESETS
+    ],
+)
+def test_packed_rows_change_no_preset(short, name):
+    """CLIP-06: two minibatches in micro-batches of two groups each, on two devices."""
+    run = functools.partial(step_of, objective_of(name), short, micro_batch_size=8)
+    packed = run(packing=True, mesh_shape=(1, 2, 1))
+    assert_same(packed, run())
+    assert tiny.largest_difference(packed[0].parameters, bigram.policy()[1]) > 1e-5
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("loss_aggregation", CHOICES["objective.loss_aggregation"])
 @pytest.mark.parametrize("surrogate", SURROGATES)
-def test_surrogate_and_aggregation_grid(rollouts, surrogate, loss_aggregation):
-    """Each surrogate under each aggregation: a group cut in two changes nothing."""
+def test_surrogate_and_aggregation_grid(short, surrogate, loss_aggregation):
+    """Each surrogate under each aggregation: neither a group cut in two nor packed rows
+    change anything."""
     objective = objective_of(
         "grpo",
         surrogate=surrogate,
@@ -114,10 +146,11 @@ def test_surrogate_and_aggregation_grid(rollouts, surrogate, loss_aggregation):
     )
     # A sum over tokens is some hundred times a mean: as much smaller a step.
     rate = 1e-3 if loss_aggregation == "token_sum" else 0.1
-    run = functools.partial(step_of, objective, rollouts, optimizer=optax.sgd(rate))
+    run = functools.partial(step_of, objective, short, optimizer=optax.sgd(rate))
     whole = run()
     assert tiny.largest_difference(whole[0].parameters, bigram.policy()[1]) > 1e-5
     assert_same(run(micro_batch_size=2), whole)
+    assert_same(run(packing=True), whole)
 
 
 def test_tables_and_choices_agree():
