@@ -78,15 +78,15 @@ def _dis(terms: Terms, objective: Objective):
 
 
 def _sign_bands(terms: Terms, objective: Objective):
-    bands = tuple(objective.band_positive), tuple(objective.band_negative)
+    positive, negative = objective.band_positive, objective.band_negative
     if terms.band_shift is not None:
-        bands = shifted_bands(*bands, terms.band_shift)
+        positive, negative = shifted_bands(positive, negative, terms.band_shift)
     return weighted_losses.sign_banded_loss(
         terms.policy_logprobs,
         terms.log_ratio,
         terms.advantages,
-        band_positive=bands[0],
-        band_negative=bands[1],
+        band_positive=tuple(positive),
+        band_negative=tuple(negative),
     )
 
 
