@@ -66,6 +66,8 @@ class StepPlan:
     mesh: Mesh
     dtype: Any
     """Of activations, and of the weights they meet."""
+    logprob_kernel: str = "auto"
+    """As model.logprob_kernel."""
     replay_routing: bool = True
     """Tokens go through the experts of the rollouts, where these have recorded any."""
     critic: CriticConfig | None = None
