@@ -103,6 +103,8 @@ AT_LEAST: dict[str, float] = {
     "objective.epsilon_high": 0,
     "objective.dual_clip": 0,
     "objective.ratio_max": 0,
+    "objective.band_entropy": 0,
+    "objective.band_step": 0,
     "objective.tau_positive": 0,
     "objective.tau_negative": 0,
     "objective.pull": 0,

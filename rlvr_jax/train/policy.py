@@ -178,6 +178,9 @@ def new_state(
         critic=critic,
         history=history,
         entropy_coefficient=coefficient,
+        band_shift=jax.device_put(jnp.float32(0), everywhere)
+        if objective.band_entropy > 0
+        else None,
     )
 
 

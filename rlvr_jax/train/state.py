@@ -47,6 +47,8 @@ class TrainState:
     history: RewardHistory | None = None
     entropy_coefficient: tuple[Float[Array, "..."], Float[Array, "..."]] | None = None
     """(what climbs, what is applied); None while the coefficient is fixed."""
+    band_shift: Float[Array, "..."] | None = None
+    """Of the bands of "sign_bands"; None while these stay."""
     behaviour: tuple[nnx.State, ...] | None = None
     """In checkpoints: policies whose batches were under way, oldest first."""
 
