@@ -152,12 +152,8 @@ def plan_pod(
     architecture = planned_architecture(config, layers)
     shape = filled_shape(config.mesh.shape, topology.devices)
     abstract = AbstractMesh(shape, AXES)
-<<<<<<< HEAD
     check_heads(architecture.num_heads, abstract)
-    work = work_of(config, architecture)
-=======
     work = work_of(config, architecture, abstract.shape)
->>>>>>> main
     _check_positions(work)
     rows = sharding_rows(architecture, abstract)
     weights = sum(row.bytes_per_device for row in rows) / 4
