@@ -393,6 +393,10 @@ class EvaluationConfig:
     strict_verifier: str = ""
     """A stricter verifier beside the problems' own, on the same completions; rewards
     never see it. "" for none."""
+    input_dependence: bool = False
+    """Score each completion of the first prompts_per_step problems under all of their
+    questions: a policy that answers by a template says the same to each (RAGEN-2). As
+    many passes as questions."""
 
 
 @dataclasses.dataclass

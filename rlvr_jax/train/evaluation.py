@@ -16,6 +16,7 @@ from rlvr_jax.rollout.sampler import Sampling, row_keys, sample
 from rlvr_jax.rollout.scoring import Scorer
 from rlvr_jax.rollout.scoring import Scores as Scored
 from rlvr_jax.train.batches import PromptBatches
+from rlvr_jax.train.cross_questions import CrossQuestions
 from rlvr_jax.types import Rollouts
 
 EVALUATION_STREAM = 2**31 - 1
@@ -54,6 +55,8 @@ class Evaluation:
     seed: int
     strict: Scorer | None = None
     """A second verifier on the same completions, which no reward sees."""
+    cross: CrossQuestions | None = None
+    """Measures input dependence on the first batch."""
     engine: Engine | None = None
     """Samples in place of the plain sampler where completions are steered (control)."""
 
@@ -62,6 +65,7 @@ class Evaluation:
         count, n = len(self.prompts.problems), self.sampling.num_generations
         correct, strict = np.zeros((count, n)), np.zeros((count, n))
         ended, lengths = np.zeros(count), np.zeros(count)
+        depends: dict[str, float] = {}
         for batch in self.sampled(parameters):
             used = slice(0, batch.used)
             rows = batch.rows[used]
@@ -70,10 +74,13 @@ class Evaluation:
             ended[rows] = batch.ended.mean(axis=1)[used]
             if batch.strict is not None:
                 strict[rows] = batch.strict.correct[used]
+            if self.cross is not None and not depends:
+                depends = self.cross(parameters, batch.rollouts, batch.used)
         found = _pass_at_k(correct)
         metrics = {
             "evaluation/truncated_share": 1 - float(ended.mean()),
             "evaluation/length_mean": float(lengths.mean()),
+            **depends,
         }
         if self.strict is not None:
             found |= {f"strict_{k}": v for k, v in _pass_at_k(strict).items()}

@@ -28,6 +28,7 @@ from rlvr_jax.rollout.scorer import (
 )
 from rlvr_jax.rollout.scoring import Scorer
 from rlvr_jax.train.batches import PromptBatches, slots_for
+from rlvr_jax.train.cross_questions import CrossQuestions
 from rlvr_jax.train.evaluation import Evaluation, strict_scorer
 from rlvr_jax.train.micro_batches import micro_batch_shape
 from rlvr_jax.train.optimizer import make_critic_optimizer, make_optimizer
@@ -131,7 +132,7 @@ def prepare(config: Config, pool: VerifierPool) -> Setup:
         sampling=sampling,
         step_plan=step_plan,
         evaluation=_evaluation(
-            config, held_out, graphdef, batches, sampling, scorer, architecture
+            config, held_out, step_plan, batches, sampling, scorer, architecture
         )
         if held_out
         else None,
@@ -261,9 +262,9 @@ def _check_verifiers(config, pool, train, held_out) -> dict[str, str]:
 
 
 def _evaluation(
-    config, held_out, graphdef, batches, sampling, scorer: Scorer, architecture
+    config, held_out, plan: StepPlan, batches, sampling, scorer: Scorer, architecture
 ) -> Evaluation:
-    settings = config.evaluation
+    settings, graphdef = config.evaluation, plan.graphdef
     sampling = dataclasses.replace(
         sampling,
         num_generations=settings.num_generations,
@@ -282,6 +283,9 @@ def _evaluation(
         sampling=sampling,
         seed=config.seed,
         strict=strict_scorer(scorer, held_out.problems, settings.strict_verifier),
+        cross=CrossQuestions.of(plan, settings.num_generations)
+        if settings.input_dependence
+        else None,
         engine=steering_engine(
             config, scorer.tokenizer, architecture, graphdef, sampling
         ),

@@ -7,7 +7,7 @@ Rewards never see the second verdict.
 
 import collections
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from rlvr_jax.verifiers.base import Status, Verdict
 from rlvr_jax.verifiers.noise import Draws
@@ -134,3 +134,45 @@ def last_step_below(shares: Sequence[tuple[int, float]], limit: float) -> int | 
             break
         clean = step
     return clean
+
+
+def spread_of_hacking(
+    shares: Mapping[str, Sequence[tuple[int, float]]], limit: float, trained: str
+) -> tuple[int | None, dict[str, int]]:
+    """Whether hacking learned in one domain shows in others, and where it is clean.
+
+    Args:
+      shares: domain -> (step, share of hacked solutions) at the same steps in each.
+      limit: the first share that is too much.
+      trained: the domain whose verifier had the hole, as "code".
+
+    Returns:
+      the last step at which every domain was still below the limit (None for none):
+      the checkpoint to train on from; and for each other domain that reached it, the
+      step at which it did.
+
+    Raises:
+      ValueError: `trained` is not among the domains, or their steps differ.
+
+    Example:
+      >>> shares = {"code": [(0, 0.0), (9, 0.4)], "maths": [(0, 0.1), (9, 0.1)]}
+      >>> spread_of_hacking(shares, 0.2, "code")
+      (0, {})
+    """
+    steps = [[step for step, _ in series] for series in shares.values()]
+    if trained not in shares or any(series != steps[0] for series in steps):
+        raise ValueError(
+            f"spread_of_hacking: needs {trained!r} among {sorted(shares)} and the same "
+            "steps in each; measure every domain at every checkpoint."
+        )
+    worst = [
+        (at[0][0], max(share for _, share in at))
+        for at in zip(*shares.values(), strict=True)
+    ]
+    reached = {
+        domain: next((step for step, share in series if share >= limit), None)
+        for domain, series in shares.items()
+        if domain != trained
+    }
+    found = {domain: step for domain, step in reached.items() if step is not None}
+    return last_step_below(worst, limit), found

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from rlvr_jax.verifiers import weak
-from rlvr_jax.verifiers.audit import AuditStream, last_step_below
+from rlvr_jax.verifiers.audit import AuditStream, last_step_below, spread_of_hacking
 from rlvr_jax.verifiers.audit_reading import reading_list
 from rlvr_jax.verifiers.base import Sample, Status, Verdict
 from rlvr_jax.verifiers.math import verify as strict_math
@@ -172,6 +172,24 @@ def test_the_checkpoint_to_go_back_to():
     assert last_step_below(shares, 0.5) == 40
     assert last_step_below(shares, 0.0) is None
     assert last_step_below([], 0.05) is None
+
+
+def test_hacking_that_goes_beyond_its_domain_moves_the_checkpoint_back():
+    """VER-22: code is trained; the habit shows in files from step 20 on, before code
+    itself reaches the limit, and never in mathematics."""
+    steps = (0, 10, 20, 30)
+    shares = {
+        "code": list(zip(steps, (0.0, 0.01, 0.04, 0.3), strict=True)),
+        "files": list(zip(steps, (0.0, 0.02, 0.2, 0.01), strict=True)),
+        "mathematics": list(zip(steps, (0.0, 0.0, 0.0, 0.04), strict=True)),
+    }
+    assert spread_of_hacking(shares, 0.05, "code") == (10, {"files": 20})
+    del shares["files"]
+    assert spread_of_hacking(shares, 0.05, "code") == (20, {})
+    with pytest.raises(ValueError, match="'code' among"):
+        spread_of_hacking({"files": [(0, 0.0)]}, 0.05, "code")
+    with pytest.raises(ValueError, match="same steps"):
+        spread_of_hacking({"code": [(0, 0.0)], "files": [(1, 0.0)]}, 0.05, "code")
 
 
 def test_the_reading_list_is_a_draw_that_repeats():
