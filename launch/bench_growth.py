@@ -81,4 +81,6 @@ def logprob_bytes(architecture: Architecture, length: int) -> int:
         jax.ShapeDtypeStruct((1, length), jnp.int32),
     )
     compiled = jax.jit(jax.grad(loss, argnums=(0, 1))).lower(*shapes).compile()
-    return int(compiled.memory_analysis().temp_size_in_bytes)
+    found = compiled.memory_analysis()
+    assert found is not None
+    return int(found.temp_size_in_bytes)
