@@ -24,13 +24,13 @@ prompts, whatever the 30 of AIME need: it is rare here.
 
 Its plan on v5p:4x4x4, mesh (1, 16, 4), by the estimate (`--nocompile`):
 
-    memory of 95 GiB      train 28.1, prefill 8.8, decode 87.7
-    FLOPs of a step      9.64e+19, useful 6.72e+19
-    time of a step       15,576 s: sampling 8,711, learning 6,865
-    cost of a step       276.9 chip-hours, $1,163.03
+    memory of 95 GiB      train 17.1, prefill 8.3, decode 87.7
+    FLOPs of a step      8.45e+19, useful 6.72e+19
+    time of a step       14,563 s: sampling 8,711, learning 5,852
+    cost of a step       258.9 chip-hours, $1,087.37
 
 All completions at their limit, 40 % of peak FLOPs, 70 % of bandwidths: 600 steps would
-take 108.2 days. Never run here.
+take 101.1 days. Never run here.
 
 To vary: the rows of configs/sweeps/dapo_ablation.py, --config.mesh.shape.
 """

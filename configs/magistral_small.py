@@ -24,13 +24,13 @@ where theirs runs asynchronously; mathematics only.
 
 Its plan on v5p:4x4x4, mesh (1, 16, 4), by the estimate (`--nocompile`):
 
-    memory of 95 GiB      train 25.2, prefill 6.7, decode 80.7
-    FLOPs of a step      2.17e+19, useful 1.44e+19
-    time of a step       4,430 s: sampling 2,943, learning 1,488
-    cost of a step       78.8 chip-hours, $330.80
+    memory of 95 GiB      train 14.8, prefill 6.4, decode 80.7
+    FLOPs of a step      1.9e+19, useful 1.44e+19
+    time of a step       4,198 s: sampling 2,943, learning 1,256
+    cost of a step       74.6 chip-hours, $313.49
 
 All completions at their limit, 40 % of peak FLOPs, 70 % of bandwidths: 300 steps would
-take 15.4 days. Never run here.
+take 14.6 days. Never run here.
 
 To vary: --config.curriculum.stages, --config.objective.epsilon_high.
 """

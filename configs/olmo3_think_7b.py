@@ -23,13 +23,13 @@ Mathematics only, where theirs mixes code, instructions and chat.
 
 Its plan on v5p:4x4x4, mesh (1, 8, 8), by the estimate (`--nocompile`):
 
-    memory of 95 GiB      train 25.5, prefill 3.3, decode 35.0
-    FLOPs of a step      2.95e+18, useful 1.57e+18
-    time of a step       2,772 s: sampling 2,566, learning 205
-    cost of a step       49.3 chip-hours, $206.96
+    memory of 95 GiB      train 9.6, prefill 3.2, decode 35.0
+    FLOPs of a step      2.31e+18, useful 1.57e+18
+    time of a step       2,717 s: sampling 2,566, learning 151
+    cost of a step       48.3 chip-hours, $202.90
 
 All completions at their limit, 40 % of peak FLOPs, 70 % of bandwidths: 1000 steps would
-take 32.1 days. Never run here.
+take 31.5 days. Never run here.
 
 To vary: --config.curriculum.filter=dynamic, --config.rollout.num_generations.
 """

@@ -23,13 +23,13 @@ stands around theirs.
 
 Its plan on v5p:4x4x8, mesh (1, 16, 8), by the estimate (`--nocompile`):
 
-    memory of 95 GiB      train 53.8, prefill 4.8, decode 36.6
-    FLOPs of a step      6.12e+20, useful 3.53e+20
-    time of a step       68,741 s: sampling 46,205, learning 22,536
-    cost of a step       2,444.1 chip-hours, $10,265.29
+    memory of 95 GiB      train 16.2, prefill 4.7, decode 36.6
+    FLOPs of a step      4.63e+20, useful 3.53e+20
+    time of a step       62,429 s: sampling 46,205, learning 16,224
+    cost of a step       2,219.7 chip-hours, $9,322.75
 
 All completions at their limit, 40 % of peak FLOPs, 70 % of bandwidths: 650 steps would
-take 517.1 days. Never run here.
+take 469.7 days. Never run here.
 
 To vary: --config.objective=dr_grpo, --config.curriculum.stages.
 """

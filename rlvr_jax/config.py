@@ -37,6 +37,16 @@ class ModelConfig:
     head_dtype: str = "float32"
     """Of logits: "float32", or "model" (the type of `dtype`), which sets sampler and
     trainer further apart."""
+    attention: str = "auto"
+    """Of whole sequences: "splash" (JAX's kernel for TPU: no array of scores), "dense",
+    or "auto": splash on TPU where key-value heads divide over the mesh's tensor axis
+    and there are 128 positions or more, dense elsewhere and where rows are packed."""
+    logprob_kernel: str = "auto"
+    """Of log-probs and entropies while training: "fused" (a kernel for TPU: logits only
+    as tiles), "chunked" (`batch.logprob_chunk_tokens`), or "auto": fused on TPU where
+    the vocabulary divides over the tensor axis, logits are float32 and sampling does
+    not truncate; chunked elsewhere. A kernel named here also runs on other devices,
+    interpreted: for tests."""
     lora_rank: int = 0
     """Train adapters of this rank beside frozen weights; 0 trains the weights."""
     lora_alpha: float = 32.0

@@ -78,6 +78,11 @@ class Objective:
     band_positive: tuple[float, float] = (0.5, 2.0)
     """"sign_bands": ratios outside are dropped, for advantages above 0 and below."""
     band_negative: tuple[float, float] = (0.5, 2.0)
+    band_entropy: float = 0.0
+    """In nats: while entropy is below, the band for advantages above 0 widens per step
+    and the other narrows; above, the other way round (MiMo-V2.6); 0: both stay."""
+    band_step: float = 0.01
+    """Change per step of the logarithm of a band's width in log ratios."""
     tau_positive: float = 1.0
     """Sharpness of SAPO's gate for advantages above 0."""
     tau_negative: float = 1.05

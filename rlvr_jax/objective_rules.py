@@ -14,7 +14,7 @@ SURROGATE_READS: dict[str, tuple[str, ...]] = {
     "cispo": (*_BOUNDS, *_LEVEL),
     "cispo_capped": ("ratio_max", *_LEVEL),
     "dis": (*_BOUNDS, *_LEVEL),
-    "sign_bands": ("band_positive", "band_negative", *_LEVEL),
+    "sign_bands": ("band_positive", "band_negative", "band_entropy", *_LEVEL),
     "sapo": ("tau_positive", "tau_negative", *_LEVEL),
     "gmpo": (*_BOUNDS, "old_policy"),
     "dppo": (
@@ -236,6 +236,11 @@ def unread(objective: Objective) -> list[tuple[bool, list[str], str]]:
             objective.entropy_target == 0,
             ["objective.entropy_step"],
             "objective.entropy_target is 0",
+        ),
+        (
+            objective.band_entropy == 0,
+            ["objective.band_step"],
+            "objective.band_entropy is 0",
         ),
         (
             objective.beta == 0,

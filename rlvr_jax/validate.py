@@ -12,6 +12,8 @@ from rlvr_jax.ignored import ignored, setting
 CHOICES: dict[str, tuple[str, ...]] = {
     "model.dtype": ("float32", "bfloat16"),
     "model.head_dtype": ("float32", "model"),
+    "model.attention": ("auto", "dense", "splash"),
+    "model.logprob_kernel": ("auto", "chunked", "fused"),
     "model.remat": ("layer", "dots", "none"),
     "data.template": ("chat", "raw"),
     "data.too_long": ("drop", "error"),
@@ -101,6 +103,8 @@ AT_LEAST: dict[str, float] = {
     "objective.epsilon_high": 0,
     "objective.dual_clip": 0,
     "objective.ratio_max": 0,
+    "objective.band_entropy": 0,
+    "objective.band_step": 0,
     "objective.tau_positive": 0,
     "objective.tau_negative": 0,
     "objective.pull": 0,
@@ -225,6 +229,17 @@ def _ranges(config: Config) -> Iterator[str]:
             re.compile(setting(config, name))
         except re.error as error:
             yield f"{name} is no regular expression: {error}."
+    if config.model.attention == "splash" and config.batch.packing:
+        yield (
+            "model.attention='splash' cannot tell completions of one row apart: leave "
+            "it at 'auto', or batch.packing at False."
+        )
+    truncates = rollout.top_p < 1 or rollout.top_k > 0 or rollout.min_p > 0
+    if config.model.logprob_kernel == "fused" and truncates:
+        yield (
+            "model.logprob_kernel='fused' does not read the kept sets of "
+            "rollout.top_p, top_k and min_p: leave it at 'auto', or sample without."
+        )
     if config.judge.url and config.judge.path:
         yield "judge.url and judge.path are two judges; give one."
     if config.judge.path and config.reward.execution == "callback":

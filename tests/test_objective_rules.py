@@ -18,6 +18,7 @@ OTHER = {
     "ratio_max": 7.0,
     "band_positive": (0.1, 3.0),
     "band_negative": (0.1, 3.0),
+    "band_entropy": 0.3,
     "tau_positive": 2.0,
     "tau_negative": 2.0,
     "pull": 0.5,

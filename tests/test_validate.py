@@ -348,6 +348,7 @@ IGNORED = [
             ("num_generations", 4),
             ("temperature", 0.5),
             ("top_p", 0.5),
+            ("input_dependence", True),
             ("strict_verifier", "exact"),
         )
     ),

@@ -70,6 +70,74 @@ def adapt_entropy_coefficient(
     return changed, jnp.where(low, changed, 0.0)
 
 
+def adapt_band_shift(
+    shift: Float[Array, ""],
+    entropy: Float[Array, ""],
+    *,
+    target: float,
+    step: float,
+    bound: float = 1.0,
+) -> Float[Array, ""]:
+    r"""Bands that follow the entropy: lower, and what is good may move further.
+
+        s' = clip(s + step, -bound, bound) if H <= target, clip(s - step, ...) otherwise
+
+    `shifted_bands` makes bands of s. MiMo-V2.6 widens the positive band and tightens
+    the negative one as entropy falls; its rule is not published, this one is ours.
+
+    Args:
+      shift: s before this step; 0 at the start.
+      entropy: mean entropy of the step's tokens, in nats.
+      target: entropy to stay above, in nats.
+      step: change per step.
+      bound: of |s|; at 1 a band is at most e times as wide, or as narrow.
+
+    Returns:
+      s'.
+
+    Example:
+      >>> print(adapt_band_shift(jnp.array(0.0), jnp.array(0.1), target=0.2, step=0.25))
+      0.25
+    """
+    moved = jnp.where(entropy <= target, shift + step, shift - step)
+    return jnp.clip(moved, -bound, bound)
+
+
+def shifted_bands(
+    band_positive: tuple[float, float],
+    band_negative: tuple[float, float],
+    shift: Float[Array, ""],
+) -> tuple[tuple[Float[Array, ""], ...], tuple[Float[Array, ""], ...]]:
+    r"""Both bands of `sign_banded_loss`, one as much wider as the other is narrower.
+
+        log bound' = e^s log bound  for A > 0,   e^(-s) log bound  for A < 0
+
+    A band that is symmetric in the log stays so. A bound of 0 or infinity stays.
+
+    Args:
+      band_positive: (low, high) of the ratio for A > 0.
+      band_negative: the same for A <= 0.
+      shift: s; 0 leaves both as they are.
+
+    Returns:
+      the two bands, as scalars.
+
+    Example:
+      >>> up, down = shifted_bands((0.5, 2.0), (0.5, 2.0), jnp.log(2.0))
+      >>> print(*(f"{float(bound):.3f}" for bound in (*up, *down)))
+      0.250 4.000 0.707 1.414
+    """
+
+    def scaled(band, factor):
+        low, high = (jnp.float32(bound) ** factor for bound in band)
+        return low, high
+
+    return (
+        scaled(band_positive, jnp.exp(shift)),
+        scaled(band_negative, jnp.exp(-shift)),
+    )
+
+
 def covariance(
     policy_logprobs: Float[Array, "B T"],
     advantages: Advantages,

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, UInt32
 
+from rlvr_jax.core.fused_head import HeadKernel, fused_logprobs
 from rlvr_jax.core.sampling import sampling_log_softmax, unpack_bits
 
 
@@ -49,6 +50,7 @@ def token_logprobs(
     kept_words: UInt32[Array, "B T W"] | None = None,
     head_dtype: jax.typing.DTypeLike = jnp.float32,
     chunk: int = 128,
+    kernel: HeadKernel | None = None,
 ) -> tuple[Float[Array, "B T"], Float[Array, "B T"]]:
     """Log-probs of `tokens` and entropies, without ever holding [B, T, V].
 
@@ -63,11 +65,19 @@ def token_logprobs(
       kept_words: the sampler's kept sets (`pack_bits`), or None for all tokens.
       head_dtype: what logits are rounded to, as in `head_logits`.
       chunk: positions per chunk; B * chunk * V numbers live at once.
+      kernel: compute in tiles of the vocabulary by the TPU kernels of `fused_head`,
+        where a tile is all that lives at once, and `chunk` says nothing. Not with
+        `kept_words` nor a `head_dtype` below float32: those go by chunks all the same.
 
     Returns:
       log-probs [B, T] in nats, and entropies [B, T] of the same distribution, both
       differentiable.
     """
+    exact = jnp.finfo(head_dtype).bits >= 32
+    if kernel is not None and kept_words is None and exact:
+        return fused_logprobs(
+            hidden, head, tokens, temperature=temperature, kernel=kernel
+        )
     rows, length, _ = hidden.shape
     chunk = min(chunk, length)
     count = -(-length // chunk)

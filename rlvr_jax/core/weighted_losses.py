@@ -139,8 +139,8 @@ def sign_banded_loss(
     log_ratio: TokenOrRow,
     advantages: Advantages,
     *,
-    band_positive: tuple[float, float],
-    band_negative: tuple[float, float],
+    band_positive: tuple[float | Float[Array, ""], ...],
+    band_negative: tuple[float | Float[Array, ""], ...],
     log_ratio_clamp: float = LOG_RATIO_CLAMP,
 ) -> Float[Array, "B T"]:
     """Four bounds: tokens outside a band are dropped, the band by the advantage's sign.
@@ -154,8 +154,8 @@ def sign_banded_loss(
       log_ratio: log(pi / mu) per token or row, mu the rollout policy.
       advantages: per row or per token; no gradient flows into them.
       band_positive: bounds of the ratio where A > 0.
-      band_negative: bounds where A <= 0. MiMo-V2.6 moves both bands by the entropy;
-        its values are not published.
+      band_negative: bounds where A <= 0. MiMo-V2.6 moves both bands by the entropy
+        (`entropy.shifted_bands`); its values are not published.
       log_ratio_clamp: bound on |log_ratio|, in nats; `math.inf` for none.
 
     Returns:

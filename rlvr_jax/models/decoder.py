@@ -8,6 +8,7 @@ is computed once and its completions attend to it.
 import jax
 import jax.numpy as jnp
 from flax import nnx
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jaxtyping import Array, Bool, Float, Int, UInt
 
 from rlvr_jax.core.routing import route
@@ -21,6 +22,7 @@ from rlvr_jax.models.attention import (
 from rlvr_jax.models.caches import CompletionCache, PromptCache
 from rlvr_jax.models.experts import expert_mlp
 from rlvr_jax.models.parameters import parameter_shapes
+from rlvr_jax.models.splash import Splash, splash_attention
 
 DOWN, UP = "_lora_a", "_lora_b"
 """Ends of the names of an adapter's two matrices."""
@@ -43,6 +45,10 @@ class Decoder(nnx.Module):
         self.head_dtype = "float32"
         """What logits are rounded to by those who compute them."""
         self.lora_scale = 0.0
+        self.mesh: Mesh | None = None
+        """Devices that what a layer keeps for the backward pass is split over."""
+        self.splash: Splash | None = None
+        """How `prefill` and `extend` attend where the kernel takes their shapes."""
         shapes = parameter_shapes(architecture)
 
         def draw(name: str, shape: tuple[int, ...]) -> nnx.Param:
@@ -84,13 +90,18 @@ class Decoder(nnx.Module):
         slot = jnp.arange(slots)
         start = slots - lengths[:, None]
         positions = jnp.maximum(slot - start, 0)
-        causal = slot[:, None] >= slot[None, :]
-        mask = causal & (slot >= start)[:, None, :]
+        causal, kept = slot[:, None] >= slot[None, :], slot >= start
+        mask = causal & kept[:, None, :]
+        splash = self._splash(slots)
 
         def layer(hidden, inputs):
             weights, forced = inputs
 
             def attend(queries, keys, values):
+                if splash is not None:
+                    return splash_attention(
+                        queries, keys, values, own_kept=kept, kernel=splash
+                    )
                 return attention(queries, KeyValues(keys, values, mask[:, None]))
 
             hidden, *found = self._block(
@@ -149,11 +160,19 @@ class Decoder(nnx.Module):
         )
         causal = (time[:, None] >= time[None, :])[None, None]
         prompt_mask = self._prompt_mask(prompts)
+        # The kernel's segments are equal or apart: a prompt that several completions of
+        # one row see, which do not see one another, is neither.
+        splash = self._splash(tokens.shape[-1]) if starts is None else None
 
         def layer(hidden, inputs):
             weights, prompt_keys, prompt_values, forced = inputs
 
             def attend(queries, keys, values):
+                if splash is not None:
+                    prompt = (prompt_keys, prompt_values, prompt_mask[:, 0])
+                    return splash_attention(
+                        queries, keys, values, prompt=prompt, kernel=splash
+                    )
                 own = KeyValues(keys, values, causal, starts)
                 return attention(
                     queries, own, KeyValues(prompt_keys, prompt_values, prompt_mask)
@@ -311,9 +330,32 @@ class Decoder(nnx.Module):
         body = layer
         if self.remat != "none":
             body = jax.checkpoint(layer, policy=REMAT_POLICIES[self.remat])
+        body = self._split_inputs(body, hidden.shape[-1])
         weights = self._stacked()
         inputs = (weights, *per_layer) if per_layer else weights
         return jax.lax.scan(body, hidden, inputs)
+
+    def _split_inputs(self, layer, width: int):
+        """`layer`, whose inputs [P, G, T, D] are split over "tensor" too.
+
+        They are what it keeps, and without this each of those devices keeps all.
+        """
+        parts = 1 if self.mesh is None else self.mesh.shape["tensor"]
+        if parts == 1 or width % parts:
+            return layer
+        free = PartitionSpec.UNCONSTRAINED
+        split = NamedSharding(self.mesh, PartitionSpec(free, free, free, "tensor"))
+
+        def body(hidden, inputs):
+            return layer(jax.lax.with_sharding_constraint(hidden, split), inputs)
+
+        return body
+
+    def _splash(self, queries: int) -> Splash | None:
+        """The kernel, if it is set and takes so many positions."""
+        heads = self.architecture.num_kv_heads
+        splash = self.splash
+        return splash if splash and splash.takes(queries, heads) else None
 
     def _stacked(self) -> dict[str, Array]:
         return {name: param[...] for name, param in self.layers.items()}

@@ -1,8 +1,9 @@
 """Floating-point operations of a step, counted by hand.
 
 A matrix product of [m, k] and [k, n] is 2 m k n. Counted is what the programs compute:
-attention over every slot, kept or masked, and what is computed again in the backward
-pass; `useful` leaves both out and is what utilisation is usually quoted against.
+dense attention over every slot, kept or masked, and what is computed again in the
+backward pass; `useful` leaves both out and is what utilisation is usually quoted
+against.
 XLA's own count agrees (tests/planning/test_flops.py), but takes a scan's body once.
 """
 
@@ -49,7 +50,15 @@ def head_flops(arch: Architecture) -> float:
     return 2.0 * arch.vocab_size * arch.hidden_size
 
 
-def forward_flops(arch: Architecture, prompts: int, rows: int, slots: int, length: int):
+def forward_flops(
+    arch: Architecture,
+    prompts: int,
+    rows: int,
+    slots: int,
+    length: int,
+    *,
+    causal: bool = False,
+):
     """(layers without attention, attention, head) of prompts and their completions.
 
     Args:
@@ -58,10 +67,12 @@ def forward_flops(arch: Architecture, prompts: int, rows: int, slots: int, lengt
       rows: completions.
       slots: tokens of a prompt.
       length: tokens of a completion; the last one predicts nothing.
+      causal: slots that come later are not computed.
     """
     read = length - 1
     tokens = prompts * slots + rows * read
-    pairs = prompts * slots**2 + rows * read * (read + slots)
+    own = 2 if causal else 1
+    pairs = prompts * slots**2 / own + rows * read * (read / own + slots)
     return (
         arch.num_layers * tokens * layer_flops(arch),
         arch.num_layers * pairs * pair_flops(arch),
@@ -75,28 +86,37 @@ def train_flops(work: Work) -> float:
     A backward pass is two forward ones. Under remat="layer" layers are computed once
     more, but for their last product, whose result nothing reads; under "dots" only
     attention is. It is computed again anyhow where it goes block by block, and so are
-    the head's chunks.
+    the head's chunks. The splash kernel leaves out tiles that causality hides, and its
+    backward pass makes the scores twice, in seven products for the forward pass's two;
+    that of the fused head makes the logits twice, in four products for one.
     """
     arch, (per_micro, generations) = work.architecture, work.micro
     micros = work.rows // (per_micro * generations)
     linear, attention, head = forward_flops(
-        arch, micros * per_micro, work.rows, work.slots, work.length
+        arch,
+        micros * per_micro,
+        work.rows,
+        work.slots,
+        work.length,
+        causal=not work.why_dense,
     )
     last = 2.0 * arch.hidden_size * arch.intermediate_size / layer_flops(arch)
     again = 1.0 - last if work.remat == "layer" else 0.0
     scores_again = int(work.remat != "none")
     blocks = int(work.length - 1 > QUERY_BLOCK)
-    return (3 + again) * linear + (3 + scores_again + blocks) * attention + 4 * head
+    attended = (3 + scores_again + blocks) * attention
+    if not work.why_dense:
+        attended = (1 + scores_again + 3.5) * attention
+    head_passes = 4 if work.why_chunked else 5
+    return (3 + again) * linear + attended + head_passes * head
 
 
 def step_flops(work: Work) -> StepFlops:
     """Of a whole step at the limit of tokens."""
     arch, rows, length = work.architecture, work.rows, work.length
     layers = arch.num_layers
-    prompt_tokens = work.prompts * work.slots
-    prefill = layers * (
-        prompt_tokens * layer_flops(arch)
-        + prompt_tokens * work.slots * pair_flops(arch)
+    prefill = sum(
+        forward_flops(arch, work.prompts, 0, work.slots, 0, causal=not work.why_dense)
     )
     per_token = layers * layer_flops(arch) + head_flops(arch)
     # A step of decoding reads the whole cache, written or not.
@@ -104,7 +124,10 @@ def step_flops(work: Work) -> StepFlops:
     decode = work.tokens * (per_token + pairs)
     per_micro = work.micro[0] * work.micro[1]
     micro_prompts = work.rows // per_micro * work.micro[0]
-    once = sum(forward_flops(arch, micro_prompts, rows, work.slots, length))
+    splash = not work.why_dense
+    once = sum(
+        forward_flops(arch, micro_prompts, rows, work.slots, length, causal=splash)
+    )
     epochs = work.updates // work.minibatches
     mean_pairs = layers * (work.slots + length / 2) * pair_flops(arch)
     useful = work.tokens * (per_token + mean_pairs)

@@ -32,16 +32,12 @@ def train_parts(
     tokens = rows * work.length + prompts * work.slots
     inner = (3 * arch.intermediate_size + 2 * arch.num_heads * arch.head_dim) / tensor
     layer = tokens * (inner + 4 * arch.hidden_size) * width
-    block = min(QUERY_BLOCK, work.length)
-    scores = 3 * rows * block * (work.length + work.slots)
-    scores *= 4 * math.ceil(arch.num_heads / tensor)
+    scores = _scores(work, rows, work.length, work.length + work.slots, tensor)
     kept = {
-        "layer": tokens * arch.hidden_size * width,
+        "layer": tokens * arch.hidden_size * width / tensor,
         "dots": layer,
         "none": layer + scores,
     }[work.remat]
-    # A chunk is so many positions of all rows together.
-    logits = 4 * max(work.chunk_tokens, rows) / _row_devices(mesh) * arch.vocab_size * 4
     critic = {"critic": 20 * weights} if work.critic else {}
     return critic | {
         "parameters": 4 * weights * work.copies,
@@ -50,7 +46,7 @@ def train_parts(
         "weights in the type they compute with": width * weights,
         # Beside what every layer keeps, one layer is being worked on.
         "activations": arch.num_layers * kept + layer + scores,
-        "logits": logits / tensor,
+        **_head(work, mesh, rows, width),
         "one layer's weights, whole": 2 * width * _layer(work) / tensor,
     }
 
@@ -87,15 +83,35 @@ def prefill_parts(
     kv_heads = math.ceil(arch.num_kv_heads / tensor)
     per_slot = 2 * arch.num_layers * kv_heads * arch.head_dim * width
     inner = (3 * arch.intermediate_size + 2 * arch.num_heads * arch.head_dim) / tensor
-    scores = 3 * prompts * min(QUERY_BLOCK, work.slots) * work.slots
+    scores = _scores(work, prompts, work.slots, work.slots, tensor)
     return {
         "training state": resident(work, weights),
         "weights": width * weights,
         "cache": prompts * work.slots * per_slot,
         "activations": prompts * work.slots * (inner + 4 * arch.hidden_size) * width
-        + scores * 4 * math.ceil(arch.num_heads / tensor),
+        + scores,
         "one layer's weights, whole": 2 * width * _layer(work) / tensor,
     }
+
+
+def _scores(work: Work, rows: int, queries: int, slots: int, tensor: int) -> float:
+    """Of attention: scores of a block of queries, or what the kernel keeps of them."""
+    heads = rows * math.ceil(work.architecture.num_heads / tensor)
+    if work.why_dense:
+        return 4.0 * 3 * heads * min(QUERY_BLOCK, queries) * slots
+    # A log-sum-exp of each query, in all 128 lanes.
+    return 4.0 * 128 * heads * queries
+
+
+def _head(work: Work, mesh: Mesh | AbstractMesh, rows: int, width: int) -> Parts:
+    """Of log-probs: the logits of a chunk, or the head that the kernel reads."""
+    arch, tensor = work.architecture, mesh.shape["tensor"]
+    if not work.why_chunked:
+        whole = arch.vocab_size * arch.hidden_size / tensor
+        return {"LM head, whole, and its gradient": 2 * width * whole}
+    # A chunk is so many positions of all rows together.
+    positions = max(work.chunk_tokens, rows) / _row_devices(mesh)
+    return {"logits": 4 * positions * arch.vocab_size * 4 / tensor}
 
 
 def _layer(work: Work) -> float:

@@ -152,7 +152,7 @@ def plan_pod(
     architecture = planned_architecture(config, layers)
     shape = filled_shape(config.mesh.shape, topology.devices)
     abstract = AbstractMesh(shape, AXES)
-    work = work_of(config, architecture)
+    work = work_of(config, architecture, abstract.shape)
     _check_positions(work)
     rows = sharding_rows(architecture, abstract)
     weights = sum(row.bytes_per_device for row in rows) / 4

@@ -105,7 +105,7 @@ def abstract_run(config: Config, architecture: Architecture, mesh: Mesh) -> Abst
     for shape in ((work.prompts, work.generations), work.micro):
         row_spec(mesh, shape)
 
-    graphdef, shapes = abstract_decoder(config, architecture)
+    graphdef, shapes = abstract_decoder(config, architecture, mesh)
     dtype = jnp.dtype(config.model.dtype)
     critic = {}
     if work.critic:
@@ -122,6 +122,7 @@ def abstract_run(config: Config, architecture: Architecture, mesh: Mesh) -> Abst
         temperature=config.rollout.temperature,
         mesh=mesh,
         dtype=dtype,
+        logprob_kernel=config.model.logprob_kernel,
         **critic,
     )
     return AbstractRun(

@@ -59,6 +59,12 @@ def _step(plan: PodPlan) -> dict[str, str]:
         "updates": f"{work.updates}, each {work.rows // work.minibatches:,} "
         f"completions in {work.micros_per_update} micro-batches of {micro}",
         "tokens": f"{work.tokens:,} at most",
+        "attention": "splash kernel"
+        if not work.why_dense
+        else f"dense: {work.why_dense}",
+        "LM head": "fused kernel, vocabulary over tensor"
+        if not work.why_chunked
+        else f"by chunks: {work.why_chunked}",
     }
 
 

@@ -1,9 +1,11 @@
 """The sizes a step works through: rows, tokens, passes. Everything else follows."""
 
 import dataclasses
+from collections.abc import Mapping
 
 from rlvr_jax.config import Config
 from rlvr_jax.models.architecture import Architecture
+from rlvr_jax.train.kernels import why_chunked, why_dense
 from rlvr_jax.train.micro_batches import micro_batch_shape
 
 
@@ -36,6 +38,10 @@ class Work:
     copies: int
     """Of the parameters that stay in float32: policy, and a reference with KL."""
     critic: bool
+    why_dense: str = ""
+    """Why attention goes without the splash kernel; "" if it does not."""
+    why_chunked: str = ""
+    """Why the LM head goes by chunks; "" if its kernel is taken."""
 
     @property
     def rows(self) -> int:
@@ -58,8 +64,21 @@ class Work:
         return -(-self.prompts // self.at_once)
 
 
-def work_of(config: Config, architecture: Architecture) -> Work:
-    """What a step of `config` comes to."""
+def work_of(
+    config: Config, architecture: Architecture, pod: Mapping[str, int] | None = None
+) -> Work:
+    """What a step of `config` comes to.
+
+    Args:
+      config: validated settings.
+      architecture: of the decoder.
+      pod: sizes of the mesh axes of a TPU slice, for the kernels that "auto" takes
+        there; None for one device of another kind.
+
+    Raises:
+      ConfigError: a kernel is asked for that does not take these shapes.
+    """
+    model, tpu, sizes = config.model, pod is not None, pod or {"tensor": 1}
     batch, rollout, objective = config.batch, config.rollout, config.objective
     updates = batch.updates_per_step
     in_reward = objective.beta > 0 and objective.kl_placement == "reward"
@@ -78,8 +97,19 @@ def work_of(config: Config, architecture: Architecture) -> Work:
         minibatches=batch.minibatches_per_step,
         # As train/step.py: a single update is its own old policy.
         extra_forwards=int(updates > 1 or in_reward) + int(objective.beta > 0),
-        remat=config.model.remat,
+        remat=model.remat,
         chunk_tokens=batch.logprob_chunk_tokens,
         copies=1 + int(objective.beta > 0),
         critic=objective.advantage == "gae",
+        why_dense=why_dense(
+            model.attention, architecture, sizes, tpu, packed=batch.packing
+        ),
+        why_chunked=why_chunked(
+            model.logprob_kernel,
+            architecture.vocab_size,
+            sizes,
+            tpu,
+            kept_sets=rollout.top_p < 1 or rollout.top_k > 0 or rollout.min_p > 0,
+            rounded=model.head_dtype == "model" and model.dtype != "float32",
+        ),
     )

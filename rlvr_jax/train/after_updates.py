@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from rlvr_jax.core.baselines import push_rewards
-from rlvr_jax.core.entropy import adapt_entropy_coefficient
+from rlvr_jax.core.entropy import adapt_band_shift, adapt_entropy_coefficient
 from rlvr_jax.train.policy import copied, new_moments
 from rlvr_jax.train.state import RewardHistory, StepPlan, TrainState
 from rlvr_jax.train.trainable import trainable_of
@@ -40,6 +40,13 @@ def after_updates(
             metrics["entropy/mean"],
             target=objective.entropy_target,
             step=objective.entropy_step,
+        )
+    if state.band_shift is not None:
+        changes["band_shift"] = adapt_band_shift(
+            state.band_shift,
+            metrics["entropy/mean"],
+            target=objective.band_entropy,
+            step=objective.band_step,
         )
     return dataclasses.replace(state, **changes)
 

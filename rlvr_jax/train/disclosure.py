@@ -125,6 +125,8 @@ def _surrogate(o: Objective) -> str:
         for name in SURROGATE_READS[o.surrogate]
         if name not in ("old_policy", "ratio_level")
     )
+    if o.surrogate == "sign_bands" and o.band_entropy:
+        settings += f", band_step {o.band_step:g}"
     level = ""
     if "ratio_level" in SURROGATE_READS[o.surrogate]:
         level = f"{o.ratio_level} ratio, "

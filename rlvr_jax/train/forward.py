@@ -11,6 +11,7 @@ from jaxtyping import Array, Float, Int, UInt, UInt32
 from rlvr_jax.core.logprobs import token_logprobs
 from rlvr_jax.core.routing import routing_flips
 from rlvr_jax.models.caches import PromptCache
+from rlvr_jax.train.kernels import head_kernel_of
 from rlvr_jax.train.micro_batches import Prompts, by_micro_batches, prompts_of
 from rlvr_jax.train.packing import Packing
 from rlvr_jax.train.state import StepPlan
@@ -192,16 +193,25 @@ def completion_logprobs(
 
 def _head_logprobs(decoder, prompts: Prompts, states, read, kept_tokens, plan):
     """Log-probs and entropies [B, T] from the states of the rows that were read."""
-    rows = states.shape[0] * states.shape[1]
+    rows, head = states.shape[0] * states.shape[1], decoder.head_weight
     kept = None if kept_tokens is None else flat(laid_out(prompts, kept_tokens))
+    kernel = head_kernel_of(
+        plan.logprob_kernel,
+        plan.mesh,
+        rows,
+        len(head),
+        kept_sets=kept is not None,
+        rounded=jnp.finfo(decoder.head_dtype).bits < 32,
+    )
     logprobs, entropies = token_logprobs(
         flat(states),
-        decoder.head_weight,
+        head,
         flat(read),
         head_dtype=decoder.head_dtype,
         temperature=plan.temperature,
         kept_words=kept,
         chunk=max(1, plan.batch.logprob_chunk_tokens // rows),
+        kernel=kernel,
     )
     return by_completion(prompts, logprobs), by_completion(prompts, entropies)
 

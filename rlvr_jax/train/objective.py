@@ -110,9 +110,10 @@ def objective_sums(
     rows: Rows,
     objective: Objective,
     entropy_coefficient: float | Float[Array, ""],
+    band_shift: Float[Array, ""] | None = None,
 ) -> tuple[Float[Array, ""], dict[str, Ratio], dict[str, Float[Array, ""]]]:
     """The numerator of the loss over `rows`, sums of metrics, and largest values."""
-    terms = _terms(policy_logprobs, rows, objective)
+    terms = _terms(policy_logprobs, rows, objective, band_shift)
     weights = flat(rows.weights)
     surrogate = SURROGATES[objective.surrogate](terms, objective)
     corrections, sums = correction_weights(
@@ -150,7 +151,7 @@ def objective_sums(
     return total, jax.lax.stop_gradient(sums), jax.lax.stop_gradient(peaks)
 
 
-def _terms(policy_logprobs, rows: Rows, objective: Objective) -> Terms:
+def _terms(policy_logprobs, rows: Rows, objective: Objective, band_shift) -> Terms:
     mask = flat(rows.token_mask)
     old = rows.old_logprobs
     if objective.old_policy == "rollout":
@@ -171,6 +172,7 @@ def _terms(policy_logprobs, rows: Rows, objective: Objective) -> Terms:
         advantages=core_advantages(rows.advantages),
         token_mask=mask,
         selected=None if rows.penalised is None else flat(rows.penalised),
+        band_shift=band_shift,
     )
 
 

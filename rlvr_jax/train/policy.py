@@ -19,6 +19,7 @@ from rlvr_jax.models.lora import add_adapters
 from rlvr_jax.models.parameters import parameter_shapes
 from rlvr_jax.models.weights import load_decoder, open_checkpoint
 from rlvr_jax.train.critic import new_critic
+from rlvr_jax.train.kernels import splash_of
 from rlvr_jax.train.state import CriticState, RewardHistory, StepPlan, TrainState
 from rlvr_jax.train.trainable import trainable_of
 from rlvr_jax.validate import ConfigError
@@ -107,33 +108,35 @@ def make_decoder(
         }
         path = pathlib.Path(config.model.path).expanduser()
         decoder = load_decoder(path, dtype=jnp.float32, shardings=shardings)
-        _prepare(decoder, config)
+        _prepare(decoder, config, mesh)
         return nnx.split(decoder)
 
-    graphdef, shapes = abstract_decoder(config, architecture)
+    graphdef, shapes = abstract_decoder(config, architecture, mesh)
     shardings = parameter_shardings(shapes, mesh)
-    new = functools.partial(_new, config, architecture)
+    new = functools.partial(_new, config, architecture, mesh)
     draw = jax.jit(lambda: nnx.split(new())[1], out_shardings=shardings)
     return graphdef, draw()
 
 
 def abstract_decoder(
-    config: Config, architecture: Architecture
+    config: Config, architecture: Architecture, mesh: Mesh
 ) -> tuple[nnx.GraphDef, nnx.State]:
     """Definition, and shapes in place of parameters: nothing is computed."""
-    return nnx.split(nnx.eval_shape(lambda: _new(config, architecture)))
+    return nnx.split(nnx.eval_shape(lambda: _new(config, architecture, mesh)))
 
 
-def _new(config: Config, architecture: Architecture) -> Decoder:
+def _new(config: Config, architecture: Architecture, mesh: Mesh) -> Decoder:
     decoder = Decoder(architecture, rngs=nnx.Rngs(config.seed))
-    _prepare(decoder, config)
+    _prepare(decoder, config, mesh)
     return decoder
 
 
-def _prepare(decoder: Decoder, config: Config) -> None:
+def _prepare(decoder: Decoder, config: Config, mesh: Mesh) -> None:
     """What training sets on a decoder, whether loaded or new."""
     model = config.model
     decoder.remat = model.remat
+    decoder.mesh = mesh
+    decoder.splash = splash_of(config, decoder.architecture, mesh)
     decoder.head_dtype = model.dtype if model.head_dtype == "model" else "float32"
     if model.lora_rank > 0:
         add_adapters(
@@ -175,6 +178,9 @@ def new_state(
         critic=critic,
         history=history,
         entropy_coefficient=coefficient,
+        band_shift=jax.device_put(jnp.float32(0), everywhere)
+        if objective.band_entropy > 0
+        else None,
     )
 
 

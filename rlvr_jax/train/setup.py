@@ -106,6 +106,7 @@ def prepare(config: Config, pool: VerifierPool) -> Setup:
         temperature=config.rollout.temperature,
         mesh=mesh,
         dtype=jnp.dtype(config.model.dtype),
+        logprob_kernel=config.model.logprob_kernel,
         replay_routing=config.rollout.replay_routing,
         **_critic(config),
     )

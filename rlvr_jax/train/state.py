@@ -47,6 +47,8 @@ class TrainState:
     history: RewardHistory | None = None
     entropy_coefficient: tuple[Float[Array, "..."], Float[Array, "..."]] | None = None
     """(what climbs, what is applied); None while the coefficient is fixed."""
+    band_shift: Float[Array, "..."] | None = None
+    """Of the bands of "sign_bands"; None while these stay."""
     behaviour: tuple[nnx.State, ...] | None = None
     """In checkpoints: policies whose batches were under way, oldest first."""
 
@@ -64,6 +66,8 @@ class StepPlan:
     mesh: Mesh
     dtype: Any
     """Of activations, and of the weights they meet."""
+    logprob_kernel: str = "auto"
+    """As model.logprob_kernel."""
     replay_routing: bool = True
     """Tokens go through the experts of the rollouts, where these have recorded any."""
     critic: CriticConfig | None = None

@@ -157,6 +157,8 @@ def train_step(
     new = after_updates(new, rewards, extras.problem_ids, metrics, plan)
     if new.entropy_coefficient is not None:
         metrics["entropy/coefficient"] = new.entropy_coefficient[1]
+    if new.band_shift is not None:
+        metrics["clip/band_shift"] = new.band_shift
     return new, metrics
 
 
@@ -299,7 +301,7 @@ def _update(state: TrainState, prompts: Prompts, rows: Rows, denominator, plan):
             parameters, prompts, rows, plan
         )
         numerator, sums, peaks = objective_sums(
-            policy_logprobs, entropies, rows, objective, coefficient
+            policy_logprobs, entropies, rows, objective, coefficient, state.band_shift
         )
         if flips is not None:
             sums["routing/flip_share"] = flips

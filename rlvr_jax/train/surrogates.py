@@ -8,6 +8,7 @@ from jaxtyping import Array, Bool, Float
 
 from rlvr_jax.config import Objective
 from rlvr_jax.core import losses, selection, sequence_losses, weighted_losses
+from rlvr_jax.core.entropy import shifted_bands
 
 
 @jax.tree_util.register_dataclass
@@ -25,6 +26,8 @@ class Terms:
     token_mask: Float[Array, "... B T"]
     selected: Bool[Array, "... B T"] | None
     """Tokens that a rule over the whole minibatch chose (train/selected.py)."""
+    band_shift: Float[Array, "..."] | None = None
+    """Of the bands of "sign_bands"; None while these stay."""
 
 
 def _bounds(objective: Objective) -> dict[str, float]:
@@ -75,12 +78,15 @@ def _dis(terms: Terms, objective: Objective):
 
 
 def _sign_bands(terms: Terms, objective: Objective):
+    positive, negative = objective.band_positive, objective.band_negative
+    if terms.band_shift is not None:
+        positive, negative = shifted_bands(positive, negative, terms.band_shift)
     return weighted_losses.sign_banded_loss(
         terms.policy_logprobs,
         terms.log_ratio,
         terms.advantages,
-        band_positive=tuple(objective.band_positive),
-        band_negative=tuple(objective.band_negative),
+        band_positive=tuple(positive),
+        band_negative=tuple(negative),
     )
 
 

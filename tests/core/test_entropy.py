@@ -152,3 +152,28 @@ def test_adaptive_coefficient_climbs_below_the_target_and_rests_above():
         (0.005, 0.3, (0.0, 0.0)),
     ):
         np.testing.assert_allclose(adapt(c, h), expected, atol=1e-15)
+
+
+def test_band_shift_by_hand():
+    """F-44: up at or below the target, down above, never beyond the bound."""
+    shift, seen = jnp.array(0.0), []
+    for nats in (0.1, 0.2, 0.1, 0.5, 0.5):
+        shift = entropy.adapt_band_shift(
+            shift, jnp.array(nats), target=0.2, step=0.4, bound=1.0
+        )
+        seen.append(float(shift))
+    np.testing.assert_allclose(seen, [0.4, 0.8, 1.0, 0.6, 0.2], rtol=1e-6)
+
+
+@pytest.mark.parametrize("shift", [-0.7, 0.0, 0.7])
+def test_shifted_bands_are_scaled_in_the_log(shift):
+    """F-44: widths of log-symmetric bands are multiplied by e^s and e^-s: four
+    bounds that move together, as wide as narrow."""
+    up, down = entropy.shifted_bands((0.5, 2.0), (0.8, 1.25), jnp.array(shift))
+    np.testing.assert_allclose(
+        np.log(up), np.exp(shift) * np.log([0.5, 2.0]), rtol=1e-5
+    )
+    np.testing.assert_allclose(
+        np.log(down), np.exp(-shift) * np.log([0.8, 1.25]), rtol=1e-5
+    )
+    np.testing.assert_allclose(up[0] * up[1], 1, rtol=1e-5)

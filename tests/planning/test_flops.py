@@ -63,6 +63,21 @@ def test_a_step_by_hand():
     assert found.total == found.prefill + found.decode + found.train
 
 
+def test_kernels_of_a_pod_by_hand():
+    """Splash: half of a row's own pairs, once forward, once more for the layer, 3.5
+    times backward (7 products for 2). The fused head: 5 products for the chunks' 4."""
+    arch, config = small.ARCHITECTURE, small.recipe()
+    plain, pod = work_of(config, arch), work_of(config, arch, {"tensor": 1})
+    assert plain.why_dense == plain.why_chunked == "the devices are no TPUs"
+    assert pod.why_dense == pod.why_chunked == ""
+    own, shared = 8 * 64 * 64 + 4 * 64 * 64, 8 * 64 * 64
+    pair = 2 * flops.pair_flops(arch)
+    head = 8 * 65 * flops.head_flops(arch)
+    less = 4 * (own + shared) - 5.5 * (own / 2 + shared)
+    found = flops.train_flops(plain) - flops.train_flops(pod)
+    assert found == pytest.approx(less * pair - head)
+
+
 def test_passes_without_a_gradient_are_counted():
     """Several updates need the old policy's log-probs; a KL term the reference's."""
     arch = small.ARCHITECTURE

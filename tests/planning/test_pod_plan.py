@@ -65,6 +65,27 @@ def test_memory_of_the_dapo_run_by_hand():
     assert advice(found) == []
 
 
+def test_kernels_in_the_plan():
+    """Which are taken, or why not; memory without scores and logits. A device has one
+    row of 20,480 tokens and 10 heads: 64 layer inputs over tensor 4, one layer's work
+    (three of 27,648 / 4, two of 40 heads / 4, four of 5,120 numbers per token), and a
+    log-sum-exp of every head and token in 128 lanes of float32."""
+    found = plan()
+    assert pod_sections(found)["step"]["attention"] == "splash kernel"
+    assert pod_sections(found)["step"]["LM head"].startswith("fused kernel")
+    tokens = 20_480 + 2048
+    inputs = 64 * tokens * 5120 * 2 / 4
+    layer = tokens * (3 * 27_648 / 4 + 2 * 5120 / 4 + 4 * 5120) * 2
+    parts = found.parts["train"]
+    assert parts["activations"] == inputs + layer + 10 * 20_480 * 128 * 4
+    assert parts["LM head, whole, and its gradient"] == 2 * 2 * 152_064 / 4 * 5120
+    chunked = plan(rollout__top_p=0.9, model__attention="dense")
+    assert "kept sets" in pod_sections(chunked)["step"]["LM head"]
+    assert pod_sections(chunked)["step"]["attention"].startswith("dense: model.att")
+    assert "logits" in chunked.parts["train"]
+    assert chunked.parts["train"]["activations"] > parts["activations"]
+
+
 def test_the_plan_as_json():
     found = as_json(plan())
     assert found["fits"] is True

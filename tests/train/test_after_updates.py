@@ -1,5 +1,6 @@
 """What changes once per step: reference, reward history, entropy coefficient."""
 
+import dataclasses
 import functools
 
 import jax
@@ -136,3 +137,35 @@ def test_the_entropy_coefficient_climbs_below_its_target_and_falls_above(rollout
     states, metrics = steps(high, rollouts, 1)
     assert float(metrics[0]["entropy/coefficient"]) == 0.0
     assert float(states[1].entropy_coefficient[0]) == 0.25
+
+
+def test_bands_follow_the_entropy(rollouts):
+    """F-44: the shift climbs while entropy is at or below its target, falls above;
+    the second step's loss is that of bands which were written as wide (by hand)."""
+    bands = {"band_positive": (0.2, 5.0), "band_negative": (0.1, 10.0)}
+    base = {
+        "surrogate": "sign_bands",
+        "old_policy": "rollout",
+        "overlong_filter": False,
+    }
+    adapting = Objective(**base, **bands, band_entropy=100.0, band_step=0.5)
+    states, metrics = steps(adapting, rollouts, 2)
+    assert [float(found["clip/band_shift"]) for found in metrics] == [0.5, 1.0]
+    high = Objective(**base, **bands, band_entropy=1e-3, band_step=0.5)
+    _, falling = steps(high, rollouts, 1)
+    assert float(falling[0]["clip/band_shift"]) == -0.5
+    wide = {
+        "band_positive": tuple(bound ** np.exp(0.5) for bound in (0.2, 5.0)),
+        "band_negative": tuple(bound ** np.exp(-0.5) for bound in (0.1, 10.0)),
+    }
+    fixed, _ = steps(Objective(**base, **bands), rollouts, 1)
+    assert same(fixed[1].parameters, states[1].parameters)  # the first step is alike
+    graphdef, _ = bigram.policy()
+    plan = tiny.plan(graphdef, Objective(**base, **wide))
+    start = dataclasses.replace(states[1], band_shift=None)
+    step = jax.jit(functools.partial(train_step, plan=plan))
+    expected, _ = step(start, rollouts, tiny.rewards(), tiny.rewards())
+    moved = tiny.largest_difference(states[1].parameters, states[2].parameters)
+    assert moved > 1e-4
+    gap = tiny.largest_difference(expected.parameters, states[2].parameters)
+    assert gap < 1e-6  # bounds are rounded once more

@@ -58,6 +58,12 @@ CHOICES = {
         (0.4, 3.0),
         "band_negative (0.4, 3.0)",
     ),
+    "band_entropy": ({"surrogate": "sign_bands"}, 0.3, "band_entropy 0.3"),
+    "band_step": (
+        {"surrogate": "sign_bands", "band_entropy": 0.3},
+        0.07,
+        "band_step 0.07",
+    ),
     "tau_positive": ({"surrogate": "sapo"}, 2.0, "tau_positive 2.0"),
     "tau_negative": ({"surrogate": "sapo"}, 2.0, "tau_negative 2.0"),
     "pull": ({"surrogate": "dro"}, 0.5, "pull 0.5"),

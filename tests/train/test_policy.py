@@ -74,9 +74,9 @@ def test_a_new_decoder_of_experts():
 
 
 @pytest.mark.parametrize("chosen", ["float32", "model"])
-def test_the_type_of_the_head_is_part_of_the_definition(chosen):
+def test_the_type_of_the_head_is_part_of_the_definition(chosen, mesh):
     model = dataclasses.replace(SMALL, dtype="bfloat16", head_dtype=chosen)
-    graphdef, shapes = abstract_decoder(Config(model=model), ARCHITECTURE)
+    graphdef, shapes = abstract_decoder(Config(model=model), ARCHITECTURE, mesh)
     expected = {"float32": "float32", "model": "bfloat16"}[chosen]
     assert nnx.merge(graphdef, shapes).head_dtype == expected
 
