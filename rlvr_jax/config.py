@@ -184,9 +184,8 @@ class RolloutConfig:
     """With token_budget: once this share of the completions under way is finished, the
     others rest for the step, whatever budget they have left (Kimi K3); 1: never."""
     waiting_batches: int = 1
-    """With token_budget: the most groups under way beside the step's own, in batches of
-    prompts_per_step. A step that has too few complete ones finishes its oldest, and the
-    next one begins more."""
+    """With token_budget: groups under way beside the step's own, in batches of
+    prompts_per_step. A step that has too few complete ones finishes its oldest."""
     max_group_age: int = 4
     """Steps that a group may take beside its first, at least waiting_batches."""
     overdue: str = "finish"

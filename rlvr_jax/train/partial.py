@@ -1,8 +1,6 @@
 """Batches from completions that may take several steps (rollout.token_budget).
 
-    draw      groups, until a batch and a surplus are under way; the surplus grows by
-              what a step lacks and shrinks while complete groups wait; it is
-              waiting_batches at the most
+    draw      new groups, until prompts_per_step * (1 + waiting_batches) are under way
     sample    each unfinished completion, up to token_budget tokens more
     finish    whatever the budget: groups that would grow older than max_group_age (or
               drop them), and the oldest ones where too few are complete for a batch
@@ -53,13 +51,10 @@ class PartialCollector(Collector):
         self._rollout = setup.config.rollout
         self._waiting = Waiting(setup.batches, setup.config.seed)
         self._now = _Step()
-        self._surplus = 0
-        """Groups to have under way beside those of a step."""
 
     def state(self) -> dict[str, Any]:
         """As of every collector, and the groups under way."""
-        mine = {"waiting": self._waiting.groups, "surplus": self._surplus}
-        return super().state() | mine
+        return super().state() | {"waiting": self._waiting.groups}
 
     def as_json(self, state: dict[str, Any]) -> dict[str, Any]:
         """The groups as text."""
@@ -69,22 +64,16 @@ class PartialCollector(Collector):
         """Puts back what `as_json` gave."""
         super().restore(saved)
         self._waiting.groups = unpacked(saved["waiting"])
-        self._surplus = saved["surplus"]
 
     def _sampled(self, weights, step, sampling: Sampling, size: int, tally: Tally):
         """Up to `size` complete groups; in a step's first round after a pass."""
         go_on = _Pass(self, weights, step, sampling)
-        is_first = self._now.number != step
-        if is_first:
+        if self._now.number != step:
             self._now = _Step(step)
             self._draw(go_on, self._room(), tally)
             go_on(self._waiting.incomplete(), self._rollout.token_budget)
             self._overdue(go_on)
         missing = size - sum(group.is_complete for group in self._waiting.groups)
-        if is_first:
-            # Who waits grows old, so no more than are needed; few at a time are let go.
-            change = missing if missing > 0 else missing // 8
-            self._surplus = max(0, self._surplus + change)
         if missing > len(self._waiting.incomplete()):  # a later round of a filter
             self._draw(go_on, missing - len(self._waiting.incomplete()), tally)
         if missing > 0:
@@ -98,10 +87,9 @@ class PartialCollector(Collector):
         return filled_up(indices, size), len(taken), scored
 
     def _room(self) -> int:
-        """Groups to begin."""
-        most = self.size * self._rollout.waiting_batches
-        self._surplus = min(self._surplus, most)
-        return max(0, self.size + self._surplus - len(self._waiting.groups))
+        """Groups that may be begun."""
+        allowed = self.size * (1 + self._rollout.waiting_batches)
+        return max(0, allowed - len(self._waiting.groups))
 
     def _draw(self, go_on: "_Pass", count: int, tally: Tally) -> None:
         """Begins up to `count` groups."""
