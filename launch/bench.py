@@ -1,7 +1,8 @@
 """Times the two programs of a step: `python -m launch.bench rollout|step --shape tiny`.
 
-Also `engine` (long-tailed lengths, bench_engine.py), `losses` (the surrogates beside
-torch, bench_losses.py) and `verifiers FILE.jsonl` (bench_verifiers.py).
+Also `engine` and `packing` (rollouts and the step on long-tailed lengths,
+bench_engine.py, bench_packing.py), `losses` (the surrogates beside torch,
+bench_losses.py) and `verifiers FILE.jsonl` (bench_verifiers.py).
 8 prompts x 8 completions of exactly 64 tokens, float32, random weights: the work of a
 step as the peers' benchmarks have it. The last line is one JSON object.
 """
@@ -26,6 +27,7 @@ from rich.table import Table
 
 from launch.bench_engine import bench_engine
 from launch.bench_losses import bench_losses, print_table
+from launch.bench_packing import bench_packing
 from launch.bench_verifiers import bench_verifiers
 from launch.compile_count import CompileCount
 from launch.train import use_compilation_cache
@@ -204,18 +206,19 @@ def bench_step(shape: Shape, repeats: int) -> dict[str, Any]:
 
 
 BENCHES = {"rollout": bench_rollout, "step": bench_step}
+WITH_MODEL = (*BENCHES, "engine", "packing")
 MEDIAN_LENGTH = 16
 
 
 def main() -> None:
     """Runs one bench and prints its table and its JSON line."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("bench", choices=[*BENCHES, "engine", "losses", "verifiers"])
+    parser.add_argument("bench", choices=[*WITH_MODEL, "losses", "verifiers"])
     parser.add_argument("file", nargs="?", type=pathlib.Path, help="rows to verify")
     parser.add_argument("--shape", choices=SHAPES)
     parser.add_argument("--repeats", type=int, default=3)
     arguments = parser.parse_args()
-    name, has_model = arguments.bench, arguments.bench in (*BENCHES, "engine")
+    name, has_model = arguments.bench, arguments.bench in WITH_MODEL
     if arguments.shape and not has_model:
         parser.error(f"{name} runs no model: leave out --shape.")
     if (arguments.file is None) == (name == "verifiers"):
@@ -240,6 +243,8 @@ def bench_model(name: str, shape: Shape, repeats: int) -> dict[str, Any]:
     before = matrix_product_peak()
     if name == "engine":
         result = bench_engine(shape.architecture, MEDIAN_LENGTH, repeats)
+    elif name == "packing":
+        result = bench_packing(shape.architecture, MEDIAN_LENGTH, repeats)
     else:
         result = BENCHES[name](shape, repeats)
     # The machine may be shared: the better of two measurements is the peak.

@@ -27,6 +27,7 @@ FREE = (
     "judge.price_",
     "batch.micro_batch_size",
     "batch.logprob_chunk_tokens",
+    "batch.packing",
     "model.remat",
 )
 """Settings that may change on resume: they do not change what is learned, beyond

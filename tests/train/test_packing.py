@@ -283,9 +283,10 @@ def test_minibatches_and_epochs_with_a_reference(policy, rollouts, kl_placement)
 
 @pytest.mark.slow
 @pytest.mark.parametrize("mesh_shape", [(2, 1, 1), (1, 2, 1), (1, 1, 2)])
-def test_two_devices(policy, rollouts, mesh_shape):
+def test_two_devices(policy, mesh_shape):
     """Rows split over devices, parameters over "fsdp" or "tensor"."""
-    run = functools.partial(one_step, policy, rollouts, mesh_shape=mesh_shape)
+    drawn = cut(policy, SHORT)
+    run = functools.partial(one_step, policy, drawn, mesh_shape=mesh_shape)
     # A micro-batch of one prompt is split by its rows, larger ones by their prompts.
     for size in (16, 4):
         plain = run(packed=False, micro_batch_size=size)

@@ -59,6 +59,7 @@ def test_what_does_not_change_the_learning_may_change(folder):
     free.judge.price_prompt = 0.5
     free.batch.micro_batch_size = 4
     free.batch.logprob_chunk_tokens = 64
+    free.batch.packing = True
     free.model.remat = "none"
     check_same_run(free, folder)
 
