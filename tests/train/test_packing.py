@@ -13,6 +13,7 @@ from jax.sharding import PartitionSpec
 
 from rlvr_jax.config import Objective
 from rlvr_jax.mesh.mesh import make_mesh, put
+from rlvr_jax.models import attention
 from rlvr_jax.models.lora import add_adapters
 from rlvr_jax.train.forward import completion_logprobs
 from rlvr_jax.train.micro_batches import by_micro_batches, packing_for, prompts_of
@@ -182,6 +183,19 @@ def test_any_number_of_rows_and_shorter_rows(policy):
     assert_same_logprobs(policy, cut(policy, SHORT), packing)
     long = pack(LENGTHS, TOKENS, micro_batch_prompts=8, mesh=ONE)
     assert_same_logprobs(policy, cut(policy), with_more_rows(long, 5))
+
+
+def test_blocks_of_queries(policy, rollouts, monkeypatch):
+    """Long rows attend a block at a time: 15 positions in blocks of 4, the last padded.
+
+    The expected values are of all positions at once.
+    """
+    packing = pack(LENGTHS, TOKENS, micro_batch_prompts=2, mesh=ONE)
+    whole = program(policy[0], 8)(policy[1], rollouts, packing)
+    monkeypatch.setattr(attention, "QUERY_BLOCK", 4)
+    cut_up = program.__wrapped__(policy[0], 8)(policy[1], rollouts, packing)
+    for ours, theirs in zip(cut_up, whole, strict=True):
+        np.testing.assert_allclose(ours, theirs, atol=LOGPROB_ROUNDING)
 
 
 def test_kept_sets_travel_with_their_tokens(policy):
