@@ -87,6 +87,7 @@ def abstract_state(
             critic=critic,
             history=history,
             entropy_coefficient=coefficient,
+            band_shift=jnp.float32(0) if objective.band_entropy > 0 else None,
             behaviour=(weights,) * behaviours if behaviours else None,
         )
 

@@ -27,6 +27,7 @@ OBJECTIVES = {
     "critic": Objective(advantage="gae", scale_rewards="none"),
     "history": Objective(advantage="running_mean"),
     "entropy": Objective(entropy_target=0.5),
+    "band": Objective(band_entropy=0.5),
 }
 
 
