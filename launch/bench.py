@@ -1,8 +1,9 @@
 """Times the two programs of a step: `python -m launch.bench rollout|step --shape tiny`.
 
 Also `engine` and `packing` (rollouts and the step on long-tailed lengths,
-bench_engine.py, bench_packing.py), `losses` (the surrogates beside torch,
-bench_losses.py) and `verifiers FILE.jsonl` (bench_verifiers.py).
+bench_engine.py, bench_packing.py), `growth` (time per token, memory of longer
+completions, bench_growth.py), `losses` (the surrogates beside torch, bench_losses.py)
+and `verifiers FILE.jsonl` (bench_verifiers.py).
 8 prompts x 8 completions of exactly 64 tokens, float32, random weights: the work of a
 step as the peers' benchmarks have it. The last line is one JSON object.
 """
@@ -26,6 +27,7 @@ from flax import nnx
 from rich.table import Table
 
 from launch.bench_engine import bench_engine
+from launch.bench_growth import bench_growth
 from launch.bench_losses import bench_losses, print_table
 from launch.bench_packing import bench_packing
 from launch.bench_verifiers import bench_verifiers
@@ -206,7 +208,7 @@ def bench_step(shape: Shape, repeats: int) -> dict[str, Any]:
 
 
 BENCHES = {"rollout": bench_rollout, "step": bench_step}
-WITH_MODEL = (*BENCHES, "engine", "packing")
+WITH_MODEL = (*BENCHES, "engine", "growth", "packing")
 MEDIAN_LENGTH = 16
 
 
@@ -243,6 +245,8 @@ def bench_model(name: str, shape: Shape, repeats: int) -> dict[str, Any]:
     before = matrix_product_peak()
     if name == "engine":
         result = bench_engine(shape.architecture, MEDIAN_LENGTH, repeats)
+    elif name == "growth":
+        result = bench_growth(shape.architecture, repeats)
     elif name == "packing":
         result = bench_packing(shape.architecture, MEDIAN_LENGTH, repeats)
     else:

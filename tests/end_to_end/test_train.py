@@ -270,5 +270,5 @@ def test_one_rollout_per_prompt_is_sampled_beside_the_updates(tmp_path):
     assert len(trained) == 6
     assert trained[-1]["rollout/version_gap"] == 1
     assert trained[-1]["rollout/token_gap_max"] >= 2
-    assert trained[0]["ratio/max"] == pytest.approx(1, abs=1e-4)
-    assert abs(trained[-1]["ratio/max"] - 1) > 1e-3
+    assert trained[0]["mismatch/abs_logprob_mean"] < 1e-5
+    assert trained[-1]["mismatch/abs_logprob_mean"] > 1e-4
