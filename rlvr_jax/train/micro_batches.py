@@ -128,6 +128,9 @@ def split_micro_batches(prompts: Prompts, rows: Any, micro_batch_size: int) -> A
       p * g = micro_batch_size; the prompt of a split group comes with each part.
     """
     count, groups = jax.tree.leaves(rows)[0].shape[:2]
+    if prompts.packing is not None:
+        # It may cut a whole batch where a size of 0 would not.
+        micro_batch_size = prompts.packing.slots[0, ..., 0].size
     per_micro, generations = micro_batch_shape(count, groups, micro_batch_size)
 
     def split_rows(array):
