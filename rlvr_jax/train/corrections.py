@@ -41,7 +41,7 @@ def correction_weights(
     bands = (objective.token_band, objective.sequence_band)
     if any(tuple(band) != OFF for band in bands):
         token_band, sequence_band = (
-            (0.0, float("inf")) if tuple(band) == OFF else tuple(band) for band in bands
+            (0.0, float("inf")) if tuple(band) == OFF else band for band in bands
         )
         factors.append(
             offpolicy.mispo_mask(

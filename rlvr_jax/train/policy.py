@@ -126,7 +126,7 @@ def abstract_parameters(
     For a run that goes on from a checkpoint: no file of the model is read and nothing
     is drawn, only to be replaced.
     """
-    graphdef, shapes = abstract_decoder(config, architecture)
+    graphdef, shapes = abstract_decoder(config, architecture, mesh)
     return graphdef, jax.tree.map(
         lambda leaf, at: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=at),
         shapes,

@@ -97,7 +97,8 @@ def save(
     }
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("wb") as file:
-        np.savez_compressed(file, settings=json.dumps(settings), **arrays)
+        named: dict[str, Any] = {"settings": json.dumps(settings), **arrays}
+        np.savez_compressed(file, **named)
 
 
 def load(path: pathlib.Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
@@ -125,7 +126,7 @@ def compare(
       settings: of `load`.
       tolerance: relative to the largest stored value of a stage.
     """
-    bands = {
+    bands: dict[str, Any] = {
         name: tuple(value) if isinstance(value, list) else value
         for name, value in settings["objective"].items()
     }
