@@ -24,7 +24,7 @@ where theirs runs asynchronously; mathematics only.
 
 Its plan on v5p:4x4x4, mesh (1, 16, 4), by the estimate (`--nocompile`):
 
-    memory of 95 GiB      train 14.8, prefill 6.4, decode 80.7
+    memory of 95 GiB      train 24.2, prefill 6.4, decode 80.7
     FLOPs of a step      1.9e+19, useful 1.44e+19
     time of a step       4,198 s: sampling 2,943, learning 1,256
     cost of a step       74.6 chip-hours, $313.49

@@ -17,7 +17,7 @@ Paper: DeepSeekMath (GRPO), https://arxiv.org/abs/2402.03300; sizes of verl's ex
 
 Its plan on v5e:16x16, mesh (1, 64, 4), by the estimate (`--nocompile`):
 
-    memory of 16 GiB      train 2.0, prefill 1.3, decode 2.0
+    memory of 16 GiB      train 2.8, prefill 1.3, decode 2.0
     FLOPs of a step      5.7e+17, useful 4.58e+17
     time of a step       38 s: sampling 14, learning 24
     cost of a step       2.7 chip-hours, $3.26

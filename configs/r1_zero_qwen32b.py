@@ -23,7 +23,7 @@ stands around theirs.
 
 Its plan on v5p:4x4x8, mesh (1, 16, 8), by the estimate (`--nocompile`):
 
-    memory of 95 GiB      train 16.2, prefill 4.7, decode 36.6
+    memory of 95 GiB      train 52.3, prefill 4.7, decode 36.6
     FLOPs of a step      4.63e+20, useful 3.53e+20
     time of a step       62,429 s: sampling 46,205, learning 16,224
     cost of a step       2,219.7 chip-hours, $9,322.75

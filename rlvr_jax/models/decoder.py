@@ -8,7 +8,6 @@ is computed once and its completions attend to it.
 import jax
 import jax.numpy as jnp
 from flax import nnx
-from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jaxtyping import Array, Bool, Float, Int, UInt
 
 from rlvr_jax.core.routing import route
@@ -45,8 +44,6 @@ class Decoder(nnx.Module):
         self.head_dtype = "float32"
         """What logits are rounded to by those who compute them."""
         self.lora_scale = 0.0
-        self.mesh: Mesh | None = None
-        """Devices that what a layer keeps for the backward pass is split over."""
         self.splash: Splash | None = None
         """How `prefill` and `extend` attend where the kernel takes their shapes."""
         shapes = parameter_shapes(architecture)
@@ -330,26 +327,9 @@ class Decoder(nnx.Module):
         body = layer
         if self.remat != "none":
             body = jax.checkpoint(layer, policy=REMAT_POLICIES[self.remat])
-        body = self._split_inputs(body, hidden.shape[-1])
         weights = self._stacked()
         inputs = (weights, *per_layer) if per_layer else weights
         return jax.lax.scan(body, hidden, inputs)
-
-    def _split_inputs(self, layer, width: int):
-        """`layer`, whose inputs [P, G, T, D] are split over "tensor" too.
-
-        They are what it keeps, and without this each of those devices keeps all.
-        """
-        parts = 1 if self.mesh is None else self.mesh.shape["tensor"]
-        if parts == 1 or width % parts:
-            return layer
-        free = PartitionSpec.UNCONSTRAINED
-        split = NamedSharding(self.mesh, PartitionSpec(free, free, free, "tensor"))
-
-        def body(hidden, inputs):
-            return layer(jax.lax.with_sharding_constraint(hidden, split), inputs)
-
-        return body
 
     def _splash(self, queries: int) -> Splash | None:
         """The kernel, if it is set and takes so many positions."""

@@ -34,7 +34,7 @@ def train_parts(
     layer = tokens * (inner + 4 * arch.hidden_size) * width
     scores = _scores(work, rows, work.length, work.length + work.slots, tensor)
     kept = {
-        "layer": tokens * arch.hidden_size * width / tensor,
+        "layer": tokens * arch.hidden_size * width,
         "dots": layer,
         "none": layer + scores,
     }[work.remat]

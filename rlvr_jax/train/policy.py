@@ -151,7 +151,6 @@ def _prepare(decoder: Decoder, config: Config, mesh: Mesh) -> None:
     """What training sets on a decoder, whether loaded or new."""
     model = config.model
     decoder.remat = model.remat
-    decoder.mesh = mesh
     decoder.splash = splash_of(config, decoder.architecture, mesh)
     decoder.head_dtype = model.dtype if model.head_dtype == "model" else "float32"
     if model.lora_rank > 0:

@@ -67,7 +67,7 @@ def test_memory_of_the_dapo_run_by_hand():
 
 def test_kernels_in_the_plan():
     """Which are taken, or why not; memory without scores and logits. A device has one
-    row of 20,480 tokens and 10 heads: 64 layer inputs over tensor 4, one layer's work
+    row of 20,480 tokens and 10 heads: 64 layer inputs, one layer's work
     (three of 27,648 / 4, two of 40 heads / 4, four of 5,120 numbers per token), and a
     log-sum-exp of every head and token in 128 lanes of float32."""
     found = plan()

@@ -73,7 +73,6 @@ def test_a_step_by_both_kernels_learns_the_same():
     rollouts, rewards = tiny.rollouts(graphdef, parameters), tiny.rewards()
     mesh = make_mesh((1, 2, 2), jax.devices()[:4])
     decoder = nnx.merge(graphdef, parameters)
-    decoder.mesh = mesh
     decoder.splash = Splash(mesh, least_queries=2, interpret=True)
 
     def learned(graphdef, shape, **changes):
