@@ -74,7 +74,7 @@ def test_kernels_in_the_plan():
     assert pod_sections(found)["step"]["attention"] == "splash kernel"
     assert pod_sections(found)["step"]["LM head"].startswith("fused kernel")
     tokens = 20_480 + 2048
-    inputs = 64 * tokens * 5120 * 2 / 4
+    inputs = 64 * tokens * 5120 * 2
     layer = tokens * (3 * 27_648 / 4 + 2 * 5120 / 4 + 4 * 5120) * 2
     parts = found.parts["train"]
     assert parts["activations"] == inputs + layer + 10 * 20_480 * 128 * 4
