@@ -100,39 +100,27 @@ def main(argv: Sequence[str] | None = None) -> None:
         _print_comparison(console, both)
 
 
+_RECORDED = {
+    "--counts": "recorded counts: one file, or base and other model; with "
+    "--checkpoint, the base that it is compared with",
+    "--spread": "counts of one model, evaluated in several ways (templates, "
+    "temperatures, verifiers): how much its scores hang on the way",
+    "--scaling": "counts of one model at several thinking budgets: accuracy over "
+    "thinking tokens, their mean slope (scaling) and the best (performance)",
+}
+"""Options that read files of counts."""
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m launch.evaluate",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument(
-        "--counts",
-        nargs="+",
-        default=[],
-        type=pathlib.Path,
-        metavar="JSONL",
-        help="recorded counts: one file, or base and other model; with --checkpoint, "
-        "the base that it is compared with",
-    )
-    parser.add_argument(
-        "--spread",
-        nargs="+",
-        default=[],
-        type=pathlib.Path,
-        metavar="JSONL",
-        help="counts of one model, evaluated in several ways (templates, temperatures, "
-        "verifiers): how much its scores hang on the way",
-    )
-    parser.add_argument(
-        "--scaling",
-        nargs="+",
-        default=[],
-        type=pathlib.Path,
-        metavar="JSONL",
-        help="counts of one model at several thinking budgets: accuracy over thinking "
-        "tokens, their mean slope (scaling) and the best (performance)",
-    )
+    for name, text in _RECORDED.items():
+        parser.add_argument(
+            name, nargs="+", default=[], type=pathlib.Path, metavar="JSONL", help=text
+        )
     parser.add_argument(
         "--between",
         nargs=2,

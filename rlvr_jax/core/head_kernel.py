@@ -110,9 +110,10 @@ def head_backward(
     """
     (count, width), vocabulary = hidden.shape, head.shape[0]
     rows, words = _tiles(hidden, head, tiles)
-    settings = {"temperature": temperature, "vocabulary": vocabulary, "count": count}
+    settings = {"temperature": temperature, "vocabulary": vocabulary}
 
-    def call(kernel, name, grid, row, word, like, out_tile, out_index):
+    def call(kernel, name, grid, row, word, like, out_tile):
+        """`row`, `word`: the axis of the grid that goes over them; 0 over the output."""
         return pl.pallas_call(
             functools.partial(kernel, **settings),
             grid=grid,
@@ -122,7 +123,7 @@ def head_backward(
                 pl.BlockSpec((rows, width), lambda *at: (at[row], 0)),
                 pl.BlockSpec((words, width), lambda *at: (at[word], 0)),
             ],
-            out_specs=pl.BlockSpec((out_tile, width), lambda *at: (at[out_index], 0)),
+            out_specs=pl.BlockSpec((out_tile, width), lambda i, j: (i, 0)),
             out_shape=jax.ShapeDtypeStruct(like.shape, like.dtype),
             scratch_shapes=[pltpu.VMEM((out_tile, width), jnp.float32)],
             compiler_params=_compiler_params("parallel", "arbitrary"),
@@ -139,17 +140,15 @@ def head_backward(
         1,
         hidden,
         rows,
-        0,
     )
     by_head = call(
-        _head_kernel,
+        functools.partial(_head_kernel, count=count),
         "head_backward_head",
         (word_tiles, row_tiles),
         1,
         0,
         head,
         words,
-        0,
     )
     return by_hidden, by_head
 
@@ -258,35 +257,14 @@ def _hidden_kernel(
     *,
     temperature,
     vocabulary,
-    count,
 ):
-    del count  # rows past the end are computed, and left out by the output's shape
-    step, words = pl.program_id(1), head_ref.shape[0]
-
-    @pl.when(step == 0)
-    def _():
-        sum_ref[...] = jnp.zeros_like(sum_ref)
-
+    # Rows past the end are computed, and left out by the output's shape.
+    first = pl.program_id(1) * head_ref.shape[0]
     gradients = _logit_gradients(
-        tokens_ref,
-        rows_ref,
-        hidden_ref,
-        head_ref,
-        step * words,
-        temperature,
-        vocabulary,
+        tokens_ref, rows_ref, hidden_ref, head_ref, first, temperature, vocabulary
     )
-    table = _within(head_ref[...], step * words, vocabulary)
-    sum_ref[...] += jax.lax.dot_general(
-        gradients.T.astype(table.dtype),
-        table,
-        (((1,), (0,)), ((), ())),
-        preferred_element_type=jnp.float32,
-    )
-
-    @pl.when(step == pl.num_programs(1) - 1)
-    def _():
-        out_ref[...] = sum_ref[...].astype(out_ref.dtype)
+    table = _within(head_ref[...], first, vocabulary)
+    _add_product(gradients.T, table, sum_ref, out_ref)
 
 
 def _head_kernel(
@@ -301,23 +279,25 @@ def _head_kernel(
     vocabulary,
     count,
 ):
-    step, rows = pl.program_id(1), hidden_ref.shape[0]
+    first = pl.program_id(0) * head_ref.shape[0]
+    gradients = _logit_gradients(
+        tokens_ref, rows_ref, hidden_ref, head_ref, first, temperature, vocabulary
+    )
+    row = pl.program_id(1) * hidden_ref.shape[0]
+    gradients = _within(gradients, row, count, axis=1)
+    _add_product(gradients, _within(hidden_ref[...], row, count), sum_ref, out_ref)
+
+
+def _add_product(gradients, values, sum_ref, out_ref):
+    """Adds gradients values to the sum over the grid's second axis; the last is out."""
+    step = pl.program_id(1)
 
     @pl.when(step == 0)
     def _():
         sum_ref[...] = jnp.zeros_like(sum_ref)
 
-    first = pl.program_id(0) * head_ref.shape[0]
-    gradients = _logit_gradients(
-        tokens_ref, rows_ref, hidden_ref, head_ref, first, temperature, vocabulary
-    )
-    gradients = _within(gradients, step * rows, count, axis=1)
-    states = _within(hidden_ref[...], step * rows, count)
-    sum_ref[...] += jax.lax.dot_general(
-        gradients.astype(states.dtype),
-        states,
-        (((1,), (0,)), ((), ())),
-        preferred_element_type=jnp.float32,
+    sum_ref[...] += jnp.matmul(
+        gradients.astype(values.dtype), values, preferred_element_type=jnp.float32
     )
 
     @pl.when(step == pl.num_programs(1) - 1)

@@ -108,6 +108,8 @@ class _Run:
         self.learning_rate = learning_rate_schedule(self.config)
         self.before: dict[str, Any] | None = None
         self.stall = Stall(self.config.objective.reset_after_evaluations)
+        # Of all training data: not again for the checkpoint of every step.
+        self.problems = fingerprint(setup.train.problems)
         self.guard = DivergenceGuard(self.config.optimizer.max_nonfinite_steps)
         self.watch = HangWatch(
             folder / "stacks",
@@ -299,7 +301,7 @@ class _Run:
         extra = {
             "before": self.before,
             "stall": self.stall.state(),
-            "problems": fingerprint(self.setup.train.problems),
+            "problems": self.problems,
         }
         extra |= self.collect.as_json(self.ahead.state())
         state = self._with_behaviour(state)

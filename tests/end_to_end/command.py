@@ -17,21 +17,27 @@ KEEPS_PROGRAMS = {"JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0"}
 
 def start(run_dir, *flags: str, recipe: str = RECIPE, devices: int = 1):
     """Starts a run; its output can be read from `run_dir`.log."""
-    command = [sys.executable, "-m", "launch.train", f"--config={recipe}"]
-    environment = (
-        os.environ
-        | KEEPS_PROGRAMS
-        | {
-            "JAX_PLATFORMS": "cpu",
-            "XLA_FLAGS": f"--xla_force_host_platform_device_count={devices}",
-        }
-    )
-    with pathlib.Path(f"{run_dir}.log").open("w") as log:
+    words = [
+        "launch.train",
+        f"--config={recipe}",
+        f"--config.run_dir={run_dir}",
+        *flags,
+    ]
+    return launch(words, f"{run_dir}.log", devices=devices)
+
+
+def launch(words, log: str, *, devices: int = 1, **environment: str):
+    """Starts `python -m` with these words on virtual CPU devices; prints to `log`."""
+    given = {
+        "JAX_PLATFORMS": "cpu",
+        "XLA_FLAGS": f"--xla_force_host_platform_device_count={devices}",
+    }
+    with pathlib.Path(log).open("w") as output:
         return subprocess.Popen(
-            [*command, f"--config.run_dir={run_dir}", *flags],
+            [sys.executable, "-m", *words],
             cwd=ROOT,
-            env=environment,
-            stdout=log,
+            env=os.environ | KEEPS_PROGRAMS | given | environment,
+            stdout=output,
             stderr=subprocess.STDOUT,
         )
 

@@ -7,14 +7,12 @@ tests/end_to_end/test_faults.py`.
 import collections
 import gzip
 import json
-import os
 import pathlib
 import random
 import resource
 import shutil
 import signal
 import subprocess
-import sys
 
 import pytest
 
@@ -28,25 +26,10 @@ KILLED = -9
 
 def start(run_dir, fault: str = "none", *flags: str) -> subprocess.Popen:
     """`launch.train` with a fault; phases it went through end up in run_dir.phases."""
-    environment = (
-        os.environ
-        | command.KEEPS_PROGRAMS
-        | {
-            "JAX_PLATFORMS": "cpu",
-            "XLA_FLAGS": "--xla_force_host_platform_device_count=1",
-            "RLVR_PHASES": f"{run_dir}.phases",
-        }
-    )
-    words = [sys.executable, "-m", "tests.end_to_end.phases", fault, "--"]
+    words = ["tests.end_to_end.phases", fault, "--"]
     words += [f"--config={command.RECIPE}", f"--config.run_dir={run_dir}"]
-    with pathlib.Path(f"{run_dir}.log").open("w") as log:
-        return subprocess.Popen(
-            [*words, *FLAGS, *flags],
-            cwd=command.ROOT,
-            env=environment,
-            stdout=log,
-            stderr=subprocess.STDOUT,
-        )
+    phases = {"RLVR_PHASES": f"{run_dir}.phases"}
+    return command.launch([*words, *FLAGS, *flags], f"{run_dir}.log", **phases)
 
 
 def run(run_dir, fault: str = "none", *flags: str) -> tuple[int, str]:

@@ -1,12 +1,10 @@
 """One run in two processes, joined by jax.distributed, from the command line."""
 
 import json
-import os
 import pathlib
 import signal
 import socket
 import subprocess
-import sys
 import time
 
 import numpy as np
@@ -32,34 +30,20 @@ def start(run_dir, count: int, *flags: str) -> list[subprocess.Popen]:
         port = free.getsockname()[1]
     started = []
     for index in range(count):
-        environment = (
-            os.environ
-            | command.KEEPS_PROGRAMS
-            | {
-                "JAX_PLATFORMS": "cpu",
-                "XLA_FLAGS": "--xla_force_host_platform_device_count=1",
-                "RLVR_COORDINATOR": f"127.0.0.1:{port}",
-                "RLVR_NUM_PROCESSES": str(count),
-                "RLVR_PROCESS_ID": str(index),
-            }
-        )
-        with pathlib.Path(f"{run_dir}.{index}.log").open("w") as log:
-            started.append(
-                subprocess.Popen(
-                    [
-                        *(sys.executable, "-m", "launch.train"),
-                        f"--config={command.RECIPE}",
-                        f"--config.run_dir={run_dir}",
-                        f"--config.mesh.shape=({count},1,1)",
-                        *FLAGS,
-                        *flags,
-                    ],
-                    cwd=command.ROOT,
-                    env=environment,
-                    stdout=log,
-                    stderr=subprocess.STDOUT,
-                )
-            )
+        words = [
+            "launch.train",
+            f"--config={command.RECIPE}",
+            f"--config.run_dir={run_dir}",
+            f"--config.mesh.shape=({count},1,1)",
+            *FLAGS,
+            *flags,
+        ]
+        place = {
+            "RLVR_COORDINATOR": f"127.0.0.1:{port}",
+            "RLVR_NUM_PROCESSES": str(count),
+            "RLVR_PROCESS_ID": str(index),
+        }
+        started.append(command.launch(words, f"{run_dir}.{index}.log", **place))
     return started
 
 
