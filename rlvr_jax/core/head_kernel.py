@@ -113,7 +113,7 @@ def head_backward(
     settings = {"temperature": temperature, "vocabulary": vocabulary}
 
     def call(kernel, name, grid, row, word, like, out_tile):
-        """`row`, `word`: the axis of the grid that goes over them; 0 over the output."""
+        """`row`, `word`: the grid axes over them; axis 0 is the output's."""
         return pl.pallas_call(
             functools.partial(kernel, **settings),
             grid=grid,
