@@ -13,7 +13,7 @@ import time
 import pytest
 
 from rlvr_jax.verifiers.base import Sample, Status, apply
-from rlvr_jax.verifiers.code import judge, sandbox, wire
+from rlvr_jax.verifiers.code import judge, sandbox, view, wire
 from rlvr_jax.verifiers.code.remote import Program
 from rlvr_jax.verifiers.pool import VerifierPool
 from tests.verifiers.code import tasks
@@ -48,7 +48,7 @@ def test_this_machine_offers_a_cell():
 def test_the_system_is_read_only_and_the_rest_is_not_there(kind, tmp_path):
     """VER-18: only /tmp and /dev/shm can be written; neither is that of the machine."""
     source = f"""
-        import os, sys
+        import os
         seen = [p for p in ("/proc/1", "/sys/kernel", "/etc/passwd", {str(tmp_path)!r},
                             {str(pathlib.Path(__file__).parents[2])!r},
                             os.path.expanduser("~root/.ssh")) if os.path.exists(p)]
@@ -60,14 +60,16 @@ def test_the_system_is_read_only_and_the_rest_is_not_there(kind, tmp_path):
             except OSError:
                 pass
         open("here", "w").write("x")
-        # The interpreter is readable wherever it is installed, under /tmp too.
-        installed = sys.prefix.split("/")[2:3]
-        files = [name for name in os.listdir(".") if [name] != installed]
-        print(os.getcwd(), files, os.environ["HOME"])
+        print(os.getcwd(), sorted(os.listdir(".")), os.environ["HOME"])
     """
     before = set(os.listdir("/tmp"))
     output = _run(kind, source)
-    assert output.stdout.decode() == "[]\n/tmp ['here'] /tmp\n"
+    # The interpreter and its packages are readable where they are, under /tmp too.
+    shown = view.of_this_machine()
+    paths = [pathlib.Path(path) for path in shown.directories + shown.packages]
+    installed = {path.parts[2] for path in paths if path.is_relative_to("/tmp")}
+    files = sorted({"here", *installed})
+    assert output.stdout.decode() == f"[]\n/tmp {files} /tmp\n"
     assert "here" not in set(os.listdir("/tmp")) - before
 
 
