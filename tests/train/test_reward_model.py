@@ -11,6 +11,7 @@ from flax import nnx
 
 from rlvr_jax.train import reward_model
 from rlvr_jax.train.critic import values_by
+from rlvr_jax.train.evaluation import Evaluation
 from rlvr_jax.train.micro_batches import Prompts
 from rlvr_jax.train.reward_model import Judged, fit, scores_of, train_reward_model
 from tests import bigram, tiny
@@ -123,7 +124,10 @@ def test_completions_are_taken_with_their_own_prompts_and_rewards():
         lengths: np.ndarray
         scores: Scores
 
-    class Evaluation:
+    class TwoBatches(Evaluation):
+        def __init__(self):
+            pass
+
         def sampled(self, parameters):
             del parameters
             for first, used in ((0, 2), (2, 1)):
@@ -144,7 +148,7 @@ def test_completions_are_taken_with_their_own_prompts_and_rewards():
 
         return Rollouts(jnp.asarray(ids[:, None]), jnp.asarray(ids + 1))
 
-    found = reward_model.judged(Evaluation(), None)
+    found = reward_model.judged(TwoBatches(), bigram.policy()[1])
     assert found.prompt_tokens[:, 0].tolist() == [0, 0, 1, 1, 2, 2]
     assert found.prompt_lengths.tolist() == [1, 1, 2, 2, 3, 3]
     assert found.completion_tokens[:, 0].tolist() == [0, 1, 10, 11, 20, 21]
