@@ -40,7 +40,12 @@ from rlvr_jax.train.optimizer import learning_rate_schedule
 from rlvr_jax.train.partial import PartialCollector
 from rlvr_jax.train.plan import plan_sections
 from rlvr_jax.train.policy import cast, new_state
-from rlvr_jax.train.resume import check_same_problems, check_same_run, fingerprint
+from rlvr_jax.train.resume import (
+    check_not_lost,
+    check_same_problems,
+    check_same_run,
+    fingerprint,
+)
 from rlvr_jax.train.setup import Setup, prepare, versions
 from rlvr_jax.train.stall import Stall
 from rlvr_jax.train.state import TrainState
@@ -68,6 +73,7 @@ def run(config: Config) -> dict[str, Any]:
         Checkpoints(folder / "checkpoints", config.checkpoint) as checkpoints,
         ending_together(lock.release),
     ):
+        check_not_lost(folder, checkpoints.latest, config.checkpoint.every_steps)
         clock = RunClock(folder, writes=jax.process_index() == 0)
         setup = prepare(config, pool, resumes=checkpoints.latest is not None)
         display.print_plan(plan_sections(setup, resumes_at=checkpoints.latest))

@@ -9,6 +9,8 @@ from typing import Any
 from rlvr_jax import config as config_lib
 from rlvr_jax.config import Config
 from rlvr_jax.data.rows import Problem
+from rlvr_jax.train.checkpoint import SPOILT
+from rlvr_jax.train.metrics import steps_recorded
 from rlvr_jax.validate import ConfigError
 
 FREE = (
@@ -72,6 +74,35 @@ def check_same_run(config: Config, folder: pathlib.Path) -> None:
         raise ConfigError(
             f"run_dir={folder} holds a run with other settings:\n{lines}\nGive those "
             "values to continue it, or choose another --config.run_dir."
+        )
+
+
+def check_not_lost(folder: pathlib.Path, latest: int | None, every_steps: int) -> None:
+    """Raises a ConfigError where a run would begin again although it had checkpoints.
+
+    From step 0 it would erase its records.
+
+    Args:
+      folder: of the run.
+      latest: its newest checkpoint.
+      every_steps: steps between checkpoints; 0: only at the end.
+    """
+    if latest is not None:
+        return
+    traces = []
+    if any((folder / SPOILT).glob("*")):
+        traces.append(f"{SPOILT}/ holds some")
+    if (folder / "summary.json").exists():
+        traces.append("summary.json is written after the last one")
+    recorded = steps_recorded(folder / "metrics.jsonl")
+    # The first may be lost to a kill while it is written; then there is a second.
+    if 0 < 2 * every_steps < recorded:
+        traces.append(f"metrics.jsonl has {recorded} steps")
+    if traces:
+        raise ConfigError(
+            f"run_dir={folder}: its checkpoints are gone ({'; '.join(traces)}). From "
+            "step 0 the run would write over its records: put the checkpoints back, or "
+            "remove the folder, or choose another --config.run_dir."
         )
 
 

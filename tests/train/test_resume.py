@@ -7,7 +7,12 @@ import pytest
 from rlvr_jax import config as config_lib
 from rlvr_jax.config import Config
 from rlvr_jax.data.rows import Problem
-from rlvr_jax.train.resume import check_same_problems, check_same_run, fingerprint
+from rlvr_jax.train.resume import (
+    check_not_lost,
+    check_same_problems,
+    check_same_run,
+    fingerprint,
+)
 from rlvr_jax.validate import ConfigError
 
 
@@ -148,3 +153,33 @@ def test_other_problems_are_refused(now, counts):
         check_same_problems(now, fingerprint(problems()))
     assert f"changed since the checkpoint ({counts})" in str(caught.value)
     assert str(caught.value).startswith("data.train: ")
+
+
+@pytest.mark.parametrize(
+    ("trace", "message"),
+    [
+        ("spoilt_checkpoints/6-0", "spoilt_checkpoints/ holds some"),
+        ("summary.json", "summary.json is written after the last one"),
+        ("metrics.jsonl", "metrics.jsonl has 3 steps"),
+    ],
+)
+def test_a_run_whose_checkpoints_are_gone_does_not_begin_again(
+    tmp_path, trace, message
+):
+    """From step 0 it would erase the records of what it had learned."""
+    (tmp_path / trace).parent.mkdir(exist_ok=True)
+    (tmp_path / trace).write_text("".join(f'{{"step": {n}}}\n' for n in range(3)))
+    check_not_lost(tmp_path, latest=6, every_steps=1)
+    with pytest.raises(ConfigError, match=message) as caught:
+        check_not_lost(tmp_path, latest=None, every_steps=1)
+    assert "put the checkpoints back, or remove the folder" in str(caught.value)
+
+
+@pytest.mark.parametrize("every_steps", [0, 2])
+def test_a_run_killed_before_its_first_checkpoint_begins_again(tmp_path, every_steps):
+    """Nothing is lost: the same steps are made again."""
+    check_not_lost(tmp_path, latest=None, every_steps=every_steps)
+    (tmp_path / "metrics.jsonl").write_text(
+        "".join(f'{{"step": {n}}}\n' for n in range(4)) + '{"step": 4'
+    )
+    check_not_lost(tmp_path, latest=None, every_steps=every_steps)
