@@ -22,6 +22,7 @@ from rlvr_jax.data.curriculum import (
     reads_pass_rates,
 )
 from rlvr_jax.mesh.mesh import row_spec
+from rlvr_jax.rollout.failures import Checks, added, check_failures
 from rlvr_jax.rollout.sampler import Sampling
 from rlvr_jax.rollout.scoring import Scores
 from rlvr_jax.train.merging import (
@@ -57,6 +58,8 @@ class Tally:
     """Groups that the verifiers saw."""
     rounds: list[tuple[dict[str, float], int]] = dataclasses.field(default_factory=list)
     """Metrics and groups of each."""
+    checks: dict[str, Checks] = dataclasses.field(default_factory=dict)
+    """Of the verifiers."""
     informative: int = 0
     correct: float = 0.0
     tokens: int = 0
@@ -89,7 +92,7 @@ class Collector:
         Raises:
           CurriculumExhausted: the rules leave no problem to draw.
           BatchShort: the bound on generation was hit, under when_short="error".
-          VerifierFailure: as the scorer.
+          VerifierFailure: reward.max_failure_rate is exceeded in the step so far.
         """
         tally = Tally()
         batch = self._round(weights, step, sampling, self.size, tally)
@@ -131,6 +134,8 @@ class Collector:
             return None
         indices, count, scored = found
         scores = scored.scores
+        tally.checks = added(tally.checks, scores.checks)
+        check_failures(tally.checks, self._setup.config.reward.max_failure_rate)
         self.curriculum.record(indices[:count], scores.correct[:count], step)
         kept = np.arange(size) < count
         teaches = kept & informative(

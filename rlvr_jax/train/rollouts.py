@@ -61,7 +61,7 @@ class Roller:
             (rollouts.completion_tokens, rollouts.completion_lengths, rollouts.ended)
         )
         begun = time.perf_counter()
-        scores = setup.scorer(indices, *host)
+        scores = setup.scorer.judged(indices, *host)
         return Scored(rollouts, scores, host[1], time.perf_counter() - begun)
 
     def _from_slots(self, indices, inputs, sampling: Sampling, batches) -> Scored:
@@ -94,7 +94,7 @@ class Roller:
 
         def score(indices, tokens, lengths, ended):
             begun = time.perf_counter()
-            scores = self._setup.scorer(indices, tokens, lengths, ended)
+            scores = self._setup.scorer.judged(indices, tokens, lengths, ended)
             held.append((scores, lengths, time.perf_counter() - begun))
             return scores.rewards, scores.correct
 

@@ -1,5 +1,6 @@
 """Batches under the sampling rules, with a policy whose outcomes are planted."""
 
+import dataclasses
 import types
 
 import jax
@@ -12,6 +13,7 @@ from rlvr_jax.config import Config, CurriculumConfig, DataConfig
 from rlvr_jax.data.curriculum import BatchShort, Curriculum
 from rlvr_jax.data.rows import Problem
 from rlvr_jax.mesh.mesh import make_mesh
+from rlvr_jax.rollout.failures import Checks, VerifierFailure
 from rlvr_jax.rollout.sampler import Sampling
 from rlvr_jax.rollout.scoring import Scores
 from rlvr_jax.train import collect, setup
@@ -229,7 +231,35 @@ def test_metrics_are_means_over_all_that_was_sampled():
     batch, tally = found(WEIGHTS, 0, SAMPLING)
     rate = np.mean([SOLVED[i] / G for i in tally.drawn])
     np.testing.assert_allclose(batch.scores.metrics["verifier/correct"], rate)
-    assert batch.scores.metrics["judge/calls"] == 1  # counts over the run already
+    assert batch.scores.metrics["judge/calls"] == len(tally.rounds) > 1
+
+
+def test_failures_count_by_the_step_and_not_by_the_round():
+    """2 of the 32 checks of a round, then 2 of the 4 of one that is one group large:
+    together 4 of 36. A first round of nothing but failures ends the step at once."""
+
+    def failing(*failed):
+        found, plain = collector(filter="active", max_generation_batches=9), Planted()
+        failed = iter(failed)
+
+        def roll(weights, indices, step, sampling):
+            scored = plain(weights, indices, step, sampling)
+            example = Verdict(Status.TIMEOUT, 0.0, "slow")
+            checks = Checks(len(indices) * G, next(failed, 0), example)
+            scores = dataclasses.replace(scored.scores, checks={"answer": checks})
+            return dataclasses.replace(scored, scores=scores)
+
+        found._roll = roll
+        return found, plain
+
+    found, plain = failing(2, 2)
+    _, tally = found(WEIGHTS, 0, SAMPLING)
+    assert tally.checks["answer"].failed == 4
+    assert len(plain.asked) > 1
+    found, plain = failing(SIZE * G)
+    with pytest.raises(VerifierFailure, match="100% of 32 checks"):
+        found(WEIGHTS, 0, SAMPLING)
+    assert plain.asked == [SIZE]
 
 
 def test_every_sampled_group_is_remembered():
