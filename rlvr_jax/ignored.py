@@ -23,6 +23,7 @@ NEW_MODEL = (
 
 _OF_THOUGHTS = ("budget", "least_thinking", "answer_tokens")
 _PARTIAL = ("pause_share", "waiting_batches", "max_group_age", "overdue")
+_PAID = ("correct", "wrong", "min_score", "parts", "format_weight")
 _SERVED_JUDGE = (
     "model",
     "api_key_env",
@@ -113,6 +114,11 @@ def ignored(config: Config) -> Iterator[str]:
         ),
         *_unread_rules(config.curriculum),
         *objective_rules.unread(config.objective),
+        (
+            config.objective.advantage == "passk",
+            [f"reward.{n}" for n in _PAID] + _others(config.noise, "noise", "seed"),
+            objective_rules.PASSK_READS,
+        ),
         (
             config.objective.advantage != "gae",
             [f"critic.{field.name}" for field in dataclasses.fields(config.critic)],

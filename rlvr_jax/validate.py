@@ -210,6 +210,11 @@ def _ranges(config: Config) -> Iterator[str]:
             f"rollout.temperature={rollout.temperature} must be above 0: equal "
             "completions teach nothing."
         )
+    if config.objective.std_ddof > 1:
+        yield (
+            f"objective.std_ddof={config.objective.std_ddof} must be 0 (the std of "
+            "what is there) or 1 (the estimate of TRL and verl)."
+        )
     for name in _SHARES:
         if not 0 <= setting(config, name) <= 1:
             yield f"{name} is a share, in [0, 1]."

@@ -124,9 +124,9 @@ class Checkpoints:
         raise ValueError(
             f"checkpoint: none to restore under {self._manager.directory}"
             + "".join(f"\n  step {step}: {why}" for step, why in failed.items())
-            + "\nNothing was moved. Start the same command again once the reason is gone "
-            "(too little memory, a disk that is away); if they are damaged, put a copy "
-            "back or choose another --config.run_dir."
+            + "\nNothing was moved. Start the same command again once the reason is "
+            "gone (too little memory, a disk that is away); if they are damaged, put a "
+            "copy back or choose another --config.run_dir."
         )
 
     def _set_aside(self, failed: dict[int, str]) -> None:
@@ -138,10 +138,8 @@ class Checkpoints:
                 place.parent.mkdir(exist_ok=True)
                 place = place.with_name(f"{step}-{len(list(place.parent.iterdir()))}")
                 (folder / str(step)).rename(place)
-                print(
-                    f"checkpoint: step {step} cannot be read ({why}); moved to {place}.",
-                    flush=True,
-                )
+                said = f"checkpoint: step {step} cannot be read ({why}); moved to"
+                print(f"{said} {place}.", flush=True)
         if failed:
             anywhere(False)  # All wait for the moves.
             self._manager.reload()

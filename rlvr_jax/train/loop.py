@@ -36,7 +36,7 @@ from rlvr_jax.train.interrupts import stop_on_signals
 from rlvr_jax.train.lock import RunLock
 from rlvr_jax.train.metrics import RunWriter, write_json, write_summary
 from rlvr_jax.train.micro_batches import packing_for
-from rlvr_jax.train.optimizer import learning_rate_schedule
+from rlvr_jax.train.optimizer import learning_rate_schedule, updates_made
 from rlvr_jax.train.partial import PartialCollector
 from rlvr_jax.train.plan import plan_sections
 from rlvr_jax.train.policy import cast, new_state
@@ -249,11 +249,7 @@ class _Run:
         rollout_s = sampled - begun - tally.verify_s
         metrics |= scores.metrics | shares
         metrics |= {
-            "optimizer/learning_rate": float(
-                np.asarray(
-                    self.learning_rate(step * self.config.batch.updates_per_step)
-                )
-            ),
+            "optimizer/learning_rate": self._rate(state),
             "rollout/version_gap": age,
             "time/rollout_s": rollout_s,
             "time/verify_s": tally.verify_s,
@@ -266,6 +262,11 @@ class _Run:
         if every > 0 and step % every == 0:
             self._show_completions(step, batch, writer)
         return state, metrics
+
+    def _rate(self, state: TrainState) -> float:
+        """Of the last update that was made."""
+        last = max(updates_made(state.optimizer) - 1, 0)
+        return float(np.asarray(self.learning_rate(last)))
 
     def _save_replay(self, state: TrainState, step: int, batch: Batch) -> None:
         every = self.config.replay.save_every

@@ -11,6 +11,7 @@ import pytest
 
 from rlvr_jax.config import Objective
 from rlvr_jax.train.after_updates import reset
+from rlvr_jax.train.optimizer import updates_made
 from rlvr_jax.train.step import Extras, train_step
 from tests import bigram, tiny
 
@@ -93,6 +94,26 @@ def test_a_reset_on_a_stall_waits_to_be_called(rollouts):
     for name in ("mu", "nu", "count"):
         moments = optax.tree_utils.tree_get(after.optimizer, name)
         assert float(optax.tree.norm(moments)) == 0, name
+
+
+@pytest.mark.parametrize("on_a_stall", [False, True])
+def test_a_reset_leaves_the_learning_rate_to_its_schedule(rollouts, on_a_stall):
+    """KL-13: a cosine that began again at its peak would undo the decay."""
+    rates = optax.linear_schedule(0.01, 0.0, 10)
+    objective = Objective(
+        beta=0.1,
+        reference_update="reset",
+        reference_every_steps=2,
+        reset_after_evaluations=3 if on_a_stall else 0,
+    )
+    states, _ = steps(objective, rollouts, 2, optimizer=optax.adamw(rates))
+    found = states[2]
+    if on_a_stall:
+        plan = tiny.plan(bigram.policy()[0], objective, optimizer=optax.adamw(rates))
+        found = reset(found, plan)
+    assert updates_made(found.optimizer) == 2
+    moments = optax.tree_utils.tree_get(found.optimizer, "mu")
+    assert float(optax.tree.norm(moments)) == 0
 
 
 def test_ema_follows_by_its_decay(rollouts):
