@@ -36,6 +36,7 @@ from rlvr_jax.train.optimizer import make_critic_optimizer, make_optimizer
 from rlvr_jax.train.policy import (
     abstract_parameters,
     architecture_of,
+    load_reference,
     make_decoder,
 )
 from rlvr_jax.train.state import StepPlan
@@ -58,6 +59,8 @@ class Setup:
     architecture: Architecture
     parameters: nnx.State
     """Of a run that resumes: shapes, types and shardings."""
+    reference: nnx.State | None
+    """Of model.reference_path; None without one, or where a checkpoint has it."""
     train: EncodedPrompts
     batches: PromptBatches
     curriculum: Curriculum
@@ -132,6 +135,7 @@ def prepare(config: Config, pool: VerifierPool, *, resumes: bool = False) -> Set
         tokenizer=tokenizer,
         architecture=architecture,
         parameters=parameters,
+        reference=None if resumes else load_reference(config, parameters, mesh),
         train=train,
         batches=batches,
         curriculum=Curriculum(
