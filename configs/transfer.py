@@ -4,13 +4,14 @@ The cold start shows a small decoder eight bare guesses for every two worked sol
 of sums ("3 + 1 + 4 + 2 =") and of operations on letters ("dacb RLS ="). RL then sees
 sums alone. The question is whether letters are worked out more often too.
 
+    python -m launch.train --config configs/transfer.py --config.steps=0
+    python -m launch.evaluate --checkpoint runs/transfer --output untrained.jsonl
     python -m launch.train --config configs/transfer.py
-    ... the same with --config.steps=0 --config.run_dir=runs/untrained
-    python -m launch.evaluate --checkpoint runs/untrained --output untrained.jsonl
     python -m launch.evaluate --counts untrained.jsonl --checkpoint runs/transfer
 
-The last command prints the gap to the untrained policy by domain, paired by problem,
-with its interval. Measured figures are in docs/log.md. To vary: --config.seed, and
+The second training goes on from the first one's cold start. The last command prints the
+gap to the untrained policy by domain, paired by problem, with its interval. Measured
+figures are in docs/log.md. To vary: --config.seed, and
 --config.curriculum.stages='[{"mix": {"letters": 1}}]' for the other way round.
 """
 
