@@ -230,7 +230,14 @@ def _ranges(config: Config) -> Iterator[str]:
             "model.reference_path would be replaced by the policy: set "
             "objective.reference_update='never', or leave the path out."
         )
-    for name in ("run_dir", "model.path", "model.reference_path", "judge.path"):
+    paths = (
+        "run_dir",
+        "model.path",
+        "model.reference_path",
+        "judge.path",
+        "critic.path",
+    )
+    for name in paths:
         if "://" in setting(config, name):
             yield (
                 f"{name}={setting(config, name)!r} must be a folder that is mounted "

@@ -200,9 +200,12 @@ class _Run:
                 f"{time.perf_counter() - begun:.0f} s",
                 flush=True,
             )
-        reference = setup.reference
         state = new_state(
-            parameters, plan, num_problems=num_problems, reference=reference
+            parameters,
+            plan,
+            num_problems=num_problems,
+            reference=setup.reference,
+            critic=setup.critic,
         )
         return state, 0
 

@@ -37,6 +37,7 @@ from rlvr_jax.train.policy import (
     abstract_parameters,
     architecture_of,
     load_reference,
+    loaded_critic,
     make_decoder,
 )
 from rlvr_jax.train.state import StepPlan
@@ -61,6 +62,9 @@ class Setup:
     """Of a run that resumes: shapes, types and shardings."""
     reference: nnx.State | None
     """Of model.reference_path; None without one, or where a checkpoint has it."""
+    critic: dict[str, Any] | None
+    """Parameters that critic.path holds; None: it starts from the policy, or there is
+    none, or the run resumes."""
     train: EncodedPrompts
     batches: PromptBatches
     curriculum: Curriculum
@@ -105,6 +109,7 @@ def prepare(config: Config, pool: VerifierPool, *, resumes: bool = False) -> Set
     slots = slots_for(train.tokens, held_out.tokens if held_out else [])
     end_ids = stop_ids(tokenizer, config.rollout.stop)
     make = abstract_parameters if resumes else make_decoder
+    critic = None if resumes else loaded_critic(config, architecture, mesh)
     graphdef, parameters = make(config, architecture, mesh)
     batches = PromptBatches(
         train.tokens,
@@ -136,6 +141,7 @@ def prepare(config: Config, pool: VerifierPool, *, resumes: bool = False) -> Set
         architecture=architecture,
         parameters=parameters,
         reference=None if resumes else load_reference(config, parameters, mesh),
+        critic=critic,
         train=train,
         batches=batches,
         curriculum=Curriculum(
