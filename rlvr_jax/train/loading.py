@@ -16,7 +16,7 @@ from jax.sharding import Mesh
 
 from rlvr_jax import config as config_lib
 from rlvr_jax.config import Config, ModelConfig
-from rlvr_jax.data.problems import load_problems
+from rlvr_jax.data.problems import load_problems, verifier_of
 from rlvr_jax.data.rows import Problem
 from rlvr_jax.data.sources import read_source, split_sources
 from rlvr_jax.data.tokenizer import Tokenizer, load_tokenizer
@@ -88,7 +88,7 @@ def problems_of(config: Config, data: str) -> list[Problem]:
         part = read_source(source, config.data, config.seed)
         found += part.test or part.problems
     return [
-        dataclasses.replace(p, verifier=p.verifier or config.reward.verifier)
+        dataclasses.replace(p, verifier=verifier_of(p, config.reward.verifier))
         for p in found
     ]
 

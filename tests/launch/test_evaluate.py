@@ -197,6 +197,19 @@ def test_thoughts_are_held_to_a_budget(run_folder, tmp_path, capsys):
     assert longest <= 4  # of the recipe
 
 
+def test_problems_of_a_source_get_the_verifier_of_their_fields(tmp_path):
+    """As in training: tests call for "code", instructions for "instructions"; a
+    verifier of the user's choice stays."""
+    folder = pathlib.Path(__file__).parents[1] / "data" / "problems"
+    config = config_lib.Config()
+    for name, verifier in (("humaneval", "code"), ("ifeval", "instructions")):
+        found = problems_of(config, str(folder / f"{name}.jsonl"))
+        assert {problem.verifier for problem in found} == {verifier}
+    config.reward.verifier = "exact"
+    found = problems_of(config, str(folder / "humaneval.jsonl"))
+    assert {problem.verifier for problem in found} == {"exact"}
+
+
 def test_settings_of_another_version_are_refused(tmp_path):
     (tmp_path / "config.json").write_text('{"run_dir": "a", "objective": {"old": 1}}')
     with pytest.raises(ValueError, match=r"objective\.old"):
