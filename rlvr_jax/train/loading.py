@@ -105,14 +105,20 @@ def load_model(
       step: another checkpoint that a run folder still has.
 
     Raises:
-      ValueError, ConfigError: no readable model, or a run without a checkpoint.
+      ValueError, ConfigError: no readable model, a run without a checkpoint, or a
+        step of what is no run.
     """
+    is_run = _run_settings(target) is not None
+    if step is not None and not is_run:
+        raise ValueError(
+            f"{target} is a model and has no step {step}: give a run folder"
+        )
     folder = target / "checkpoints"
     tokenizer = load_tokenizer(config.model.path)
     architecture = architecture_of(config.model, tokenizer.vocab_size)
     graphdef, parameters = make_decoder(config, architecture, mesh)
     origin = str(target)
-    if _run_settings(target) is not None:
+    if is_run:
         checkpoints = Checkpoints(folder, config.checkpoint)
         try:
             parameters, step = checkpoints.restore_parameters(parameters, step)

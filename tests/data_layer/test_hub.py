@@ -153,7 +153,12 @@ def test_a_folder_without_data_is_explained(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "error", [ConnectionError("Couldn't reach 'a/b'"), TimeoutError("timed out")]
+    "error",
+    [
+        ConnectionError("Couldn't reach 'a/b'"),
+        TimeoutError("timed out"),
+        TimeoutError(),
+    ],
 )
 def test_no_network_says_what_to_do(monkeypatch, error):
     def refuse(*_):
@@ -162,5 +167,6 @@ def test_no_network_says_what_to_do(monkeypatch, error):
     monkeypatch.setattr(datasets, "load_dataset", refuse)
     with pytest.raises(ConnectionError, match="hub:a/b: cannot be fetched") as caught:
         load("a/b")
+    assert f"({type(error).__name__}" in str(caught.value)
     assert "set data.train=hub:FOLDER" in str(caught.value)
     assert "packaged:gsm8k needs no download" in str(caught.value)
