@@ -118,6 +118,8 @@ def _read(arguments: argparse.Namespace) -> tuple[str, Config, Sweep]:
         raise ValueError(f"get_config() of {recipe} must return a Config")
     if hasattr(module, "get_sweep"):
         sweep = module.get_sweep(base)
+        if sweep.steps_to and sweep.steps_to not in [row.name for row in sweep.rows]:
+            raise ValueError(f"steps_to={sweep.steps_to!r} is none of the file's rows")
     else:
         sweep = Sweep(rows=[Row("base" if not arguments.grid else "")])
     axes = {}

@@ -159,9 +159,13 @@ class Objective:
 
 @dataclasses.dataclass
 class CriticConfig:
-    """The value model of objective.advantage="gae": a copy of the policy with a head of
-    one number."""
+    """The value model of objective.advantage="gae": a decoder like the policy's with a
+    head of one number."""
 
+    path: str = ""
+    """A reward model to start from (PPO, Tulu 3, VAPO), of the policy's architecture: a
+    directory of `launch.reward_model`, or any of transformers' classifiers of one
+    label. "": a copy of the policy, with a head that values all at 0."""
     learning_rate: float = 1e-5
     updates_per_minibatch: int = 1
     """SAO: 2."""

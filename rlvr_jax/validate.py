@@ -224,7 +224,7 @@ def _ranges(config: Config) -> Iterator[str]:
             f"curriculum.filter={config.curriculum.filter!r} compares the completions "
             "of a prompt: set rollout.num_generations to 2 or more."
         )
-    for name in ("run_dir", "model.path", "judge.path"):
+    for name in ("run_dir", "model.path", "judge.path", "critic.path"):
         if "://" in setting(config, name):
             yield (
                 f"{name}={setting(config, name)!r} must be a folder that is mounted "

@@ -198,7 +198,10 @@ class _Run:
                 f"{losses[-1]:.3f} nats/token, {time.perf_counter() - begun:.0f} s",
                 flush=True,
             )
-        return new_state(parameters, plan, num_problems=num_problems), 0
+        state = new_state(
+            parameters, plan, num_problems=num_problems, critic=setup.critic
+        )
+        return state, 0
 
     def _step_or_save(self, state: TrainState, step: int, writer: RunWriter):
         """A step; what was learned is saved where the rules end the run."""

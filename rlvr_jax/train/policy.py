@@ -17,7 +17,8 @@ from rlvr_jax.models.decoder import Decoder
 from rlvr_jax.models.known import KNOWN
 from rlvr_jax.models.lora import add_adapters
 from rlvr_jax.models.parameters import parameter_shapes
-from rlvr_jax.models.weights import load_decoder, open_checkpoint
+from rlvr_jax.models.reward_model import load_reward_model
+from rlvr_jax.models.weights import decoder_from, load_decoder, open_checkpoint
 from rlvr_jax.train.critic import new_critic
 from rlvr_jax.train.kernels import splash_of
 from rlvr_jax.train.state import CriticState, RewardHistory, StepPlan, TrainState
@@ -100,14 +101,10 @@ def make_decoder(
 ) -> tuple[nnx.GraphDef, nnx.State]:
     """Definition and float32 parameters, each on its part of the mesh."""
     if config.model.path:
-        shardings = {
-            name: NamedSharding(
-                mesh, parameter_spec(name.removeprefix("layers."), shape, mesh)
-            )
-            for name, shape in parameter_shapes(architecture).items()
-        }
         path = pathlib.Path(config.model.path).expanduser()
-        decoder = load_decoder(path, dtype=jnp.float32, shardings=shardings)
+        decoder = load_decoder(
+            path, dtype=jnp.float32, shardings=_shardings(architecture, mesh)
+        )
         _prepare(decoder, config, mesh)
         return nnx.split(decoder)
 
@@ -116,6 +113,43 @@ def make_decoder(
     new = functools.partial(_new, config, architecture, mesh)
     draw = jax.jit(lambda: nnx.split(new())[1], out_shardings=shardings)
     return graphdef, draw()
+
+
+def loaded_critic(
+    config: Config, architecture: Architecture, mesh: Mesh
+) -> dict[str, Any] | None:
+    """Parameters of the critic that critic.path names; None: as of `new_critic`.
+
+    Raises:
+      ValueError: no reward model there, or one of another architecture than the policy.
+    """
+    path = config.critic.path
+    if not path or config.objective.advantage != "gae":
+        return None
+    model = load_reward_model(
+        path, architecture=architecture, shardings=lambda arch: _shardings(arch, mesh)
+    )
+    parameters = model.parameters
+    if not architecture.tie_embeddings:
+        # The policy's program has a place for an LM head; no value reads it.
+        parameters["head"] = jnp.zeros_like(parameters["embedding"])
+    decoder = decoder_from(architecture, parameters, jnp.float32)
+    _prepare(decoder, config, mesh)
+    return {
+        "decoder": nnx.split(decoder)[1],
+        "value_head": jnp.asarray(model.score),
+        "value_bias": jnp.zeros(()),
+    }
+
+
+def _shardings(architecture: Architecture, mesh: Mesh) -> dict[str, NamedSharding]:
+    """Parameter name, as `parameter_shapes` has it -> its part of the mesh."""
+    return {
+        name: NamedSharding(
+            mesh, parameter_spec(name.removeprefix("layers."), shape, mesh)
+        )
+        for name, shape in parameter_shapes(architecture).items()
+    }
 
 
 def abstract_parameters(
@@ -160,7 +194,11 @@ def _prepare(decoder: Decoder, config: Config, mesh: Mesh) -> None:
 
 
 def new_state(
-    parameters: nnx.State, plan: StepPlan, *, num_problems: int = 0
+    parameters: nnx.State,
+    plan: StepPlan,
+    *,
+    num_problems: int = 0,
+    critic: dict[str, Any] | None = None,
 ) -> TrainState:
     """The state before the first step; moments are split like their parameters.
 
@@ -168,15 +206,17 @@ def new_state(
       parameters: of the policy.
       plan: says which parts the objective needs.
       num_problems: of the training set, for advantage "running_mean".
+      critic: its parameters, where it does not start from the policy.
     """
     objective, mesh = plan.objective, plan.mesh
     everywhere = NamedSharding(mesh, PartitionSpec())
     parameters = jax.device_put(parameters, parameter_shardings(parameters, mesh))
-    critic = history = coefficient = None
+    critic_state = history = coefficient = None
     if plan.critic_optimizer is not None:
-        values = new_critic(parameters, _width(plan, parameters))
+        values = critic or new_critic(parameters, _width(plan, parameters))
         values = jax.device_put(values, parameter_shardings(values, mesh))
-        critic = CriticState(values, new_moments(values, plan.critic_optimizer, mesh))
+        moments = new_moments(values, plan.critic_optimizer, mesh)
+        critic_state = CriticState(values, moments)
     if objective.advantage == "running_mean":
         shape = (num_problems, objective.baseline_window)
         history = jax.device_put(
@@ -190,7 +230,7 @@ def new_state(
         optimizer=new_moments(trainable_of(parameters), plan.optimizer, mesh),
         reference=copied(parameters) if objective.beta > 0 else None,
         step=jax.device_put(jnp.int32(0), everywhere),
-        critic=critic,
+        critic=critic_state,
         history=history,
         entropy_coefficient=coefficient,
         band_shift=jax.device_put(jnp.float32(0), everywhere)

@@ -36,6 +36,7 @@ from rlvr_jax.train.optimizer import make_critic_optimizer, make_optimizer
 from rlvr_jax.train.policy import (
     abstract_parameters,
     architecture_of,
+    loaded_critic,
     make_decoder,
 )
 from rlvr_jax.train.state import StepPlan
@@ -58,6 +59,9 @@ class Setup:
     architecture: Architecture
     parameters: nnx.State
     """Of a run that resumes: shapes, types and shardings."""
+    critic: dict[str, Any] | None
+    """Parameters that critic.path holds; None: it starts from the policy, or there is
+    none, or the run resumes."""
     train: EncodedPrompts
     batches: PromptBatches
     curriculum: Curriculum
@@ -102,6 +106,7 @@ def prepare(config: Config, pool: VerifierPool, *, resumes: bool = False) -> Set
     slots = slots_for(train.tokens, held_out.tokens if held_out else [])
     end_ids = stop_ids(tokenizer, config.rollout.stop)
     make = abstract_parameters if resumes else make_decoder
+    critic = None if resumes else loaded_critic(config, architecture, mesh)
     graphdef, parameters = make(config, architecture, mesh)
     batches = PromptBatches(
         train.tokens,
@@ -132,6 +137,7 @@ def prepare(config: Config, pool: VerifierPool, *, resumes: bool = False) -> Set
         tokenizer=tokenizer,
         architecture=architecture,
         parameters=parameters,
+        critic=critic,
         train=train,
         batches=batches,
         curriculum=Curriculum(
