@@ -51,6 +51,11 @@ def ignored(config: Config) -> Iterator[str]:
         (not model.path, ["model.architecture"], "model.path is ''"),
         (model.dtype == "float32", ["model.head_dtype"], "model.dtype is 'float32'"),
         (
+            config.objective.beta == 0,
+            ["model.reference_path"],
+            "objective.beta is 0",
+        ),
+        (
             not model.path and model.num_experts == 0,
             ["model.num_experts_per_token", "rollout.replay_routing"],
             "model.num_experts is 0",
@@ -115,9 +120,9 @@ def ignored(config: Config) -> Iterator[str]:
         *_unread_rules(config.curriculum),
         *objective_rules.unread(config.objective),
         (
-            config.objective.advantage == "passk",
+            config.objective.advantage in objective_rules.WITHOUT_REWARDS,
             [f"reward.{n}" for n in _PAID] + _others(config.noise, "noise", "seed"),
-            objective_rules.PASSK_READS,
+            f"objective.advantage={config.objective.advantage!r} reads no rewards",
         ),
         (
             config.objective.advantage != "gae",
@@ -157,7 +162,7 @@ def ignored(config: Config) -> Iterator[str]:
         ),
         (
             warmup.steps == 0,
-            ["warmup.batch_size", "warmup.learning_rate"],
+            _others(warmup, "warmup", "steps"),
             "warmup.steps is 0",
         ),
         (

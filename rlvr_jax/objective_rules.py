@@ -74,13 +74,15 @@ SCALES: dict[str, tuple[str, ...]] = {
     "running_mean": ("none",),
     "reinforce_pp": ("none",),
     "reinforce_pp_baseline": ("none",),
+    "distillation": ("none",),
 }
 """Advantage -> what it can be divided by."""
-PASSK_READS = "objective.advantage='passk' pays for verdicts, not for rewards"
-PER_TOKEN = ("reinforce_pp", "reinforce_pp_baseline", "gae")
+PER_TOKEN = ("reinforce_pp", "reinforce_pp_baseline", "gae", "distillation")
 SHAPING = ("overlong_buffer_tokens", "length_reward_weight", "replace_unfinished")
 """Settings that add to the verifiers' rewards, or replace them."""
-WITHOUT_GROUP = ("remax", "running_mean", "reinforce_pp", "gae")
+WITHOUT_REWARDS = ("passk", "distillation")
+"""Advantages of verdicts alone, or of log-probs: what a reward is made of is lost."""
+WITHOUT_GROUP = ("remax", "running_mean", "reinforce_pp", "gae", "distillation")
 """Advantages that one completion per prompt is enough for."""
 
 
@@ -183,6 +185,12 @@ def _combinations(objective: Objective) -> Iterator[str]:
 
 
 def _divergence(objective: Objective) -> Iterator[str]:
+    in_reward = objective.beta > 0 and objective.kl_placement == "reward"
+    if objective.advantage == "distillation" and not in_reward:
+        yield (
+            "objective.advantage='distillation' is the log-ratio to the reference: set "
+            "objective.beta above 0 and objective.kl_placement='reward'."
+        )
     if objective.beta == 0:
         return
     if objective.kl_placement == "reward" and objective.advantage == "passk":
@@ -217,9 +225,9 @@ def unread(objective: Objective) -> list[tuple[bool, list[str], str]]:
             f"objective.advantage={objective.advantage!r} does not read it",
         ),
         (
-            objective.advantage == "passk",
+            objective.advantage in WITHOUT_REWARDS,
             [f"objective.{name}" for name in SHAPING],
-            PASSK_READS,
+            f"objective.advantage={objective.advantage!r} reads no rewards",
         ),
         (
             objective.lam_alpha > 0,

@@ -4,11 +4,14 @@ libtpu compiles for a named topology on any machine; arrays are stood in for by 
 shapes, types and shardings, so a plan of a 32B model needs 2 GB of memory.
 """
 
+import contextlib
 import dataclasses
 import functools
 import os
 import re
+import sys
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import jax
@@ -74,12 +77,28 @@ def topology_mesh(name: str, shape: tuple[int, ...]) -> Mesh:
     from jax.experimental import topologies
 
     try:
-        topology = topologies.get_topology_desc(platform="tpu", topology_name=name)
+        with _without_native_log():
+            topology = topologies.get_topology_desc(platform="tpu", topology_name=name)
     except Exception as error:
         raise ValueError(
             f"topology_mesh: libtpu does not know {name!r}: {error}"
         ) from error
     return make_mesh(shape, topology.devices)
+
+
+@contextlib.contextmanager
+def _without_native_log() -> Iterator[None]:
+    """libtpu prints a stack trace beside each error that it raises, and warnings that
+    there is no TPU."""
+    sys.stderr.flush()
+    kept = os.dup(2)
+    with open(os.devnull, "w") as nowhere:
+        os.dup2(nowhere.fileno(), 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
 
 
 def abstract_run(config: Config, architecture: Architecture, mesh: Mesh) -> AbstractRun:
@@ -146,7 +165,8 @@ def compiled(run: AbstractRun, name: str) -> Compiled:
         - memory.alias_size_in_bytes
     )
     try:
-        text = program.as_text()
+        with _without_native_log():
+            text = program.as_text()
     except Exception:  # libtpu cannot print some v5p and tpu7x programs
         text = None
     return Compiled(
