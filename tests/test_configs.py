@@ -2,6 +2,8 @@
 
 import importlib.util
 import pathlib
+import subprocess
+import sys
 
 import pytest
 
@@ -10,7 +12,9 @@ from rlvr_jax.data.stages import parse_stages
 from rlvr_jax.planning.chips import parse_topology
 from rlvr_jax.planning.pod_plan import has_libtpu, plan_pod
 from rlvr_jax.planning.programs import NAMES, abstract_run, lower, topology_mesh
+from rlvr_jax.rollout.scorer import reward_verifiers
 from rlvr_jax.validate import validate
+from rlvr_jax.verifiers.judge import NAMES as JUDGES
 from tests import smollm2
 from tests.end_to_end import command
 
@@ -88,6 +92,32 @@ def test_the_schedule_of_r1_zero():
     assert config.rollout.max_completion_tokens == 65_536
     assert last.start * updates == 8192
     assert (config.optimizer.learning_rate, config.objective.beta) == (3e-6, 1e-3)
+
+
+def test_no_network_stands_behind_the_rewards_of_r1_zero():
+    """REC-40, REC-01: no supervised step; accuracy and format, each a function that a
+    process without any array package runs; no judge."""
+    config = recipe("configs/r1_zero_qwen32b.py")
+    assert config.warmup.steps == 0
+    assert config.reward.parts == "answer, format:think_answer"
+    assert (config.judge.url, config.judge.path) == ("", "")
+    names = sorted({config.reward.verifier, *reward_verifiers(config, [])})
+    assert "format:think_answer" in names
+    assert not set(names) & set(JUDGES)
+    program = (
+        "import sys\n"
+        "from rlvr_jax.verifiers import registry\n"
+        "from rlvr_jax.verifiers.base import Sample\n"
+        f"for name in {names}:\n"
+        "    text = '<think>1 + 2</think> <answer>3</answer>'\n"
+        "    print(registry.resolve(name)(Sample(name, text, '3')).status)\n"
+        "networks = {'jax', 'flax', 'torch', 'tensorflow', 'transformers', 'numpy'}\n"
+        "print(sorted(networks & {name.partition('.')[0] for name in sys.modules}))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, cwd=ROOT
+    )
+    assert done.stdout.split("\n")[:-1] == ["correct"] * len(names) + ["[]"], done
 
 
 def test_the_windows_and_the_price_of_minimax_m1():
@@ -197,6 +227,35 @@ def test_the_sizes_of_mimo():
     assert 0 < rollout.token_budget < rollout.max_completion_tokens
     assert rollout.staleness + rollout.max_group_age == 4
     assert config.objective.name == "mimo"
+
+
+def test_the_pause_of_kimi_k3():
+    """DATA-12: K completions of each of N prompts; a pass pauses at a share below 1,
+    and nothing but the share pauses it."""
+    config = recipe("configs/kimi_k3_partial.py")
+    rollout = config.rollout
+    assert rollout.engine == "slots"
+    assert rollout.num_generations > 1
+    assert 0 < rollout.pause_share < 1
+    assert rollout.token_budget == rollout.max_completion_tokens
+    assert config.objective.name == "kimi_k3"
+    opening = (ROOT / "configs/kimi_k3_partial.py").read_text().split('"""')[1]
+    for unpublished in ("64 prompts x 16 is ours", "0.75 is ours", "the band is ours"):
+        assert unpublished in opening
+
+
+def test_the_run_of_olmo_3_refills_what_is_missing():
+    """REC-18: active sampling for groups of equal rewards; centred, not divided, token
+    mean, no KL, upper clip .272, truncated weights of the sampler."""
+    config = recipe("configs/olmo3_think_7b.py")
+    objective = config.objective
+    assert config.curriculum.filter == "active"
+    assert (objective.scale_rewards, objective.beta) == ("none", 0.0)
+    assert objective.loss_aggregation == "token_mean"
+    assert (objective.epsilon_low, objective.epsilon_high) == (0.2, 0.272)
+    assert objective.importance_correction == "clamp"
+    assert objective.importance_upper == 2.0
+    assert (config.batch.prompts_per_step, config.rollout.num_generations) == (64, 8)
 
 
 def test_the_run_of_scalerl():

@@ -409,6 +409,8 @@ READ = {
     "objective.overlong_penalty": {"objective.overlong_buffer_tokens": 8},
     "warmup.batch_size": {"warmup.steps": 1},
     "warmup.learning_rate": {"warmup.steps": 1},
+    "warmup.loss": {"warmup.steps": 1},
+    "model.reference_path": {"objective.beta": 0.1},
 }
 """For what the defaults ignore: settings under which it is read."""
 

@@ -1,5 +1,6 @@
 """The policy and its training state on the mesh, loaded or new."""
 
+import dataclasses
 import functools
 import pathlib
 from typing import Any
@@ -115,6 +116,31 @@ def make_decoder(
     return graphdef, draw()
 
 
+def load_reference(
+    config: Config, parameters: nnx.State, mesh: Mesh
+) -> nnx.State | None:
+    """The parameters of model.reference_path, as the policy's; None without one.
+
+    Raises:
+      ConfigError: it has not the policy's parameters.
+      ValueError: no readable model at the path.
+    """
+    path = config.model.reference_path
+    if not path:
+        return None
+    other = dataclasses.replace(
+        config, model=dataclasses.replace(config.model, path=path, architecture="")
+    )
+    found = make_decoder(other, architecture_of(other.model, 0), mesh)[1]
+    ours, theirs = (jax.tree.map(jnp.shape, tree) for tree in (parameters, found))
+    if ours != theirs:
+        raise ConfigError(
+            f"model.reference_path={path} has not the parameters of the policy, and is "
+            "computed as the policy is: give a model of the same architecture."
+        )
+    return found
+
+
 def loaded_critic(
     config: Config, architecture: Architecture, mesh: Mesh
 ) -> dict[str, Any] | None:
@@ -198,6 +224,7 @@ def new_state(
     plan: StepPlan,
     *,
     num_problems: int = 0,
+    reference: nnx.State | None = None,
     critic: dict[str, Any] | None = None,
 ) -> TrainState:
     """The state before the first step; moments are split like their parameters.
@@ -206,6 +233,7 @@ def new_state(
       parameters: of the policy.
       plan: says which parts the objective needs.
       num_problems: of the training set, for advantage "running_mean".
+      reference: what the KL term refers to; None for a copy of the parameters.
       critic: its parameters, where it does not start from the policy.
     """
     objective, mesh = plan.objective, plan.mesh
@@ -228,7 +256,7 @@ def new_state(
     return TrainState(
         parameters=parameters,
         optimizer=new_moments(trainable_of(parameters), plan.optimizer, mesh),
-        reference=copied(parameters) if objective.beta > 0 else None,
+        reference=_reference(parameters, reference) if objective.beta > 0 else None,
         step=jax.device_put(jnp.int32(0), everywhere),
         critic=critic_state,
         history=history,
@@ -237,6 +265,10 @@ def new_state(
         if objective.band_entropy > 0
         else None,
     )
+
+
+def _reference(parameters: nnx.State, given: nnx.State | None) -> nnx.State:
+    return copied(parameters) if given is None else given
 
 
 def moment_shardings(parameters, optimizer: optax.GradientTransformation, mesh: Mesh):

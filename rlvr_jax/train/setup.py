@@ -36,6 +36,7 @@ from rlvr_jax.train.optimizer import make_critic_optimizer, make_optimizer
 from rlvr_jax.train.policy import (
     abstract_parameters,
     architecture_of,
+    load_reference,
     loaded_critic,
     make_decoder,
 )
@@ -59,6 +60,8 @@ class Setup:
     architecture: Architecture
     parameters: nnx.State
     """Of a run that resumes: shapes, types and shardings."""
+    reference: nnx.State | None
+    """Of model.reference_path; None without one, or where a checkpoint has it."""
     critic: dict[str, Any] | None
     """Parameters that critic.path holds; None: it starts from the policy, or there is
     none, or the run resumes."""
@@ -137,6 +140,7 @@ def prepare(config: Config, pool: VerifierPool, *, resumes: bool = False) -> Set
         tokenizer=tokenizer,
         architecture=architecture,
         parameters=parameters,
+        reference=None if resumes else load_reference(config, parameters, mesh),
         critic=critic,
         train=train,
         batches=batches,
