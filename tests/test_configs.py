@@ -210,8 +210,8 @@ def test_the_run_of_magistral_leaves_out_groups_without_signal():
 
 
 def test_the_reward_of_olmo3():
-    """REC-18: open-instruct's verification_reward is 10 (F-56), its scripts leave it, and
-    advantages are centred without being divided, so that the scale stays."""
+    """REC-18: open-instruct's verification_reward is 10 (F-56), its scripts leave it,
+    and advantages are centred without being divided, so that the scale stays."""
     config = recipe("configs/olmo3_think_7b.py")
     assert (config.reward.correct, config.reward.wrong) == (10.0, 0.0)
     assert config.objective.scale_rewards == "none"
