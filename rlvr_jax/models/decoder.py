@@ -21,6 +21,7 @@ from rlvr_jax.models.attention import (
 from rlvr_jax.models.caches import CompletionCache, PromptCache
 from rlvr_jax.models.experts import expert_mlp
 from rlvr_jax.models.parameters import parameter_shapes
+from rlvr_jax.models.products import product
 from rlvr_jax.models.splash import Splash, splash_attention
 
 DOWN, UP = "_lora_a", "_lora_b"
@@ -254,7 +255,7 @@ class Decoder(nnx.Module):
         )
 
         def project(inputs, name):
-            outputs = inputs @ weights[name]
+            outputs = product(inputs, weights[name])
             if (down := weights.get(name + DOWN)) is not None:  # models/lora.py
                 outputs += self.lora_scale * ((inputs @ down) @ weights[name + UP])
             bias = weights.get(f"{name}_bias")
