@@ -65,6 +65,20 @@ def test_memory_of_the_dapo_run_by_hand():
     assert advice(found) == []
 
 
+def test_activations_of_each_remat_by_hand():
+    """4 prompts x 16 on 16 row devices: one completion of each prompt for a device, which
+    reads all four prompts whole."""
+
+    def activations(remat):
+        sizes = {"rollout__max_completion_tokens": 8192, "batch__micro_batch_size": 64}
+        return plan(**sizes, model__remat=remat).parts["train"]["activations"]
+
+    inputs = 4 * (8192 + 2048) * 5120 * 2
+    # Of 64 layers; of 8 groups and the 8 layers of one.
+    found = activations("layer") - activations("groups")
+    assert found == pytest.approx((64 - 16) * inputs)
+
+
 def test_kernels_in_the_plan():
     """Which are taken, or why not; memory without scores and logits. A device has one
     row of 20,480 tokens and 10 heads: 64 layer inputs, one layer's work
