@@ -66,8 +66,8 @@ def test_memory_of_the_dapo_run_by_hand():
 
 
 def test_activations_of_each_remat_by_hand():
-    """4 prompts x 16 on 16 row devices: one completion of each prompt for a device, which
-    reads all four prompts whole."""
+    """4 prompts x 16 on 16 row devices: one completion of each prompt for a device,
+    which reads all four prompts whole."""
 
     def activations(remat):
         sizes = {"rollout__max_completion_tokens": 8192, "batch__micro_batch_size": 64}
