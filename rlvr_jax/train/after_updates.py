@@ -21,7 +21,15 @@ def after_updates(
     metrics: dict[str, Float[Array, ""]],
     plan: StepPlan,
 ) -> TrainState:
-    """The state for the next step: its number, reference, history, entropy control."""
+    """The state for the next step: its number, reference, history, entropy control.
+
+    Args:
+      state: after the updates.
+      rewards: as the advantages saw them, for the history.
+      problem_ids: of the P problems, for the history.
+      metrics: of the step.
+      plan: of the step.
+    """
     objective, step = plan.objective, state.step + 1
     changes: dict = {"step": step}
     if state.reference is not None and objective.reference_update != "never":
