@@ -50,7 +50,7 @@ def added(one: Mapping[str, Checks], other: Mapping[str, Checks]) -> dict[str, C
     nothing = Checks(0, 0, None)
     return {
         name: one.get(name, nothing) + other.get(name, nothing)
-        for name in one | dict(other)
+        for name in dict(one) | dict(other)
     }
 
 
