@@ -15,6 +15,7 @@ Source: Kimi K3 technical report (2026), through a survey that leaves its formul
 | tokens | up to 1M of context | reported; 32,768 here |
 | waiting | at most 1 batch, 4 steps | not reported; ours |
 | AdamW | 1e-6 | not reported; ours |
+| question suffix | the answer on a line after "Answer:" | DAPO's data |
 
 `rollout.token_budget` is the whole length of a completion: only the share pauses.
 
@@ -55,6 +56,9 @@ def get_config() -> Config:
         data=DataConfig(
             train="hub:BytedTsinghua-SIA/DAPO-Math-17k",
             evaluation="hub:HuggingFaceH4/aime_2024",
+            question_suffix=(
+                '\n\nRemember to put your answer on its own line after "Answer:".'
+            ),
             max_prompt_tokens=2048,
         ),
         rollout=RolloutConfig(

@@ -58,7 +58,8 @@ class ModelConfig:
     remat: str = "layer"
     """Activations recomputed in the backward pass: "layer" (all but layer inputs),
     "dots" (all but the products with weights: no product is computed twice), "none"
-    (keep everything: several times the memory)."""
+    (keep everything: several times the memory), "groups" (all but the inputs of about
+    sqrt(layers) groups of layers: the least memory, and one more forward pass)."""
 
 
 @dataclasses.dataclass

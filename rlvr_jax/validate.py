@@ -14,7 +14,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "model.head_dtype": ("float32", "model"),
     "model.attention": ("auto", "dense", "splash"),
     "model.logprob_kernel": ("auto", "chunked", "fused"),
-    "model.remat": ("layer", "dots", "none"),
+    "model.remat": ("layer", "dots", "none", "groups"),
     "data.template": ("chat", "raw"),
     "data.too_long": ("drop", "error"),
     "curriculum.filter": ("none", "mask", "dynamic", "active"),

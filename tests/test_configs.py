@@ -40,6 +40,16 @@ def test_recipes_are_valid_and_say_what_they_are(path):
     assert f"--config {path}" in opening.split('"""')[1]
 
 
+@pytest.mark.parametrize("path", RECIPES)
+def test_questions_of_data_sets_say_what_form_the_answer_has(path):
+    """DAPO's own words are taken off its questions, and other sets have none: a model
+    that is not told leaves answers that no verifier finds."""
+    data = recipe(path).data
+    if data.train.startswith("hub:") and path != "configs/dapo_qwen32b.py":
+        told = data.question_suffix + data.system_prompt
+        assert "Answer:" in told or "boxed" in told or "<answer>" in told
+
+
 PODS = {
     "configs/dapo_qwen32b.py": "v5p:4x4x4",
     "configs/qwen7b_gsm8k.py": "v5e:16x16",
@@ -121,6 +131,8 @@ def test_the_windows_and_the_price_of_minimax_m1():
     ]
     assert [window // 1024 for window in windows] == [40, 48, 56, 64, 72, 80]
     assert config.control.certain_tokens == 3000
+    # Nothing is left out for good after one bad group.
+    assert config.curriculum.revisit_after_steps == config.steps // len(windows)
     assert config.objective.surrogate == "cispo"
     price = f"${534_700 / (512 * 21 * 24):.2f}"
     assert price == "$2.07"
@@ -195,6 +207,14 @@ def test_the_run_of_magistral_leaves_out_groups_without_signal():
     opening = (ROOT / "configs/magistral_small.py").read_text().split('"""')[1]
     assert "65.8" in opening
     assert "70.7" in opening
+
+
+def test_the_reward_of_olmo3():
+    """REC-18: open-instruct's verification_reward is 10 (F-56), its scripts leave it,
+    and advantages are centred without being divided, so that the scale stays."""
+    config = recipe("configs/olmo3_think_7b.py")
+    assert (config.reward.correct, config.reward.wrong) == (10.0, 0.0)
+    assert config.objective.scale_rewards == "none"
 
 
 def test_the_sizes_of_mimo():

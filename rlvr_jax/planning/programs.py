@@ -114,7 +114,7 @@ def abstract_run(config: Config, architecture: Architecture, mesh: Mesh) -> Abst
     graphdef, shapes = abstract_decoder(config, architecture, mesh)
     dtype = jnp.dtype(config.model.dtype)
     critic = {}
-    if work.critic:
+    if work.critic_updates:
         critic = {
             "critic": config.critic,
             "critic_optimizer": make_critic_optimizer(config),

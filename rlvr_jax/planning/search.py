@@ -5,7 +5,13 @@ from collections.abc import Iterator
 
 from rlvr_jax.config import Config
 from rlvr_jax.planning.chips import Topology
-from rlvr_jax.planning.pod_plan import PodPlan, plan_pod
+from rlvr_jax.planning.pod_plan import (
+    PodPlan,
+    check_positions,
+    plan_pod,
+    planned_architecture,
+)
+from rlvr_jax.planning.work import work_of
 
 MARGIN = 0.9
 """Share of a device's memory that an estimate may take: compiled programs differ."""
@@ -27,8 +33,16 @@ def search(
       compiles: most candidates that are compiled; 0 for estimates alone.
 
     Returns:
-      the plans that fit, compiled ones first; empty if none does.
+      the plans that fit, a compiled one first; estimates alone where none of those that
+      were compiled did; empty if none fits.
+
+    Raises:
+      ConfigError: there is no model to plan for, or it has too few positions.
     """
+    # What no candidate could mend is said once, and not taken for a mesh that does not
+    # fit the batch.
+    architecture = planned_architecture(config, layers)
+    check_positions(work_of(config, architecture))
     estimates = []
     for candidate in candidates(config, topology.devices):
         try:
@@ -60,7 +74,7 @@ def candidates(config: Config, devices: int) -> Iterator[Config]:
                 for at_once in _powers(prompts):
                     if prompts % at_once or (at_once % rows and generations % rows):
                         continue
-                    for remat in ("layer", "dots", "none"):
+                    for remat in ("layer", "dots", "none", "groups"):
                         yield _changed(
                             config, (rows // fsdp, fsdp, tensor), micro, at_once, remat
                         )

@@ -1,12 +1,17 @@
 """The sizes a step works through: rows, tokens, passes. Everything else follows."""
 
 import dataclasses
+import math
 from collections.abc import Mapping
+
+import jax.numpy as jnp
 
 from rlvr_jax.config import Config
 from rlvr_jax.models.architecture import Architecture
+from rlvr_jax.models.lora import adapter_shapes
 from rlvr_jax.train.kernels import why_chunked, why_dense
 from rlvr_jax.train.micro_batches import micro_batch_shape
+from rlvr_jax.train.selected import needs_selection
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,7 +42,14 @@ class Work:
     """Positions of a chunk of the LM head."""
     copies: int
     """Of the parameters that stay in float32: policy, and a reference with KL."""
-    critic: bool
+    critic_updates: int
+    """Of the value model, per update of the policy; 0 without one."""
+    selection: bool
+    """Whether an update starts with a pass over its minibatch (train/selected.py)."""
+    moment_bytes: int
+    """Of both moments of Adam, per trained number."""
+    adapters: int
+    """Numbers of LoRA, which every device has whole; if any, they alone are trained."""
     why_dense: str = ""
     """Why attention goes without the splash kernel; "" if it does not."""
     why_chunked: str = ""
@@ -52,6 +64,11 @@ class Work:
     def tokens(self) -> int:
         """Completion tokens of a step, at most."""
         return self.rows * self.length
+
+    @property
+    def epochs(self) -> int:
+        """Updates that see each completion."""
+        return self.updates // self.minibatches
 
     @property
     def micros_per_update(self) -> int:
@@ -100,7 +117,12 @@ def work_of(
         remat=model.remat,
         chunk_tokens=batch.logprob_chunk_tokens,
         copies=1 + int(objective.beta > 0),
-        critic=objective.advantage == "gae",
+        critic_updates=config.critic.updates_per_minibatch
+        if objective.advantage == "gae"
+        else 0,
+        selection=needs_selection(objective),
+        moment_bytes=4 + jnp.dtype(config.optimizer.moment_dtype).itemsize,
+        adapters=sum(map(math.prod, adapter_shapes(architecture, model.lora_rank))),
         why_dense=why_dense(
             model.attention, architecture, sizes, tpu, packed=batch.packing
         ),
