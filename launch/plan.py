@@ -79,10 +79,16 @@ def _plan(config: Config) -> PodPlan | None:
     print(
         f"best of {len(found)} that fit: --config.mesh.shape={best.mesh.shape} "
         f"--config.batch.micro_batch_size={best.batch.micro_batch_size} "
-        f"--config.rollout.prompts_at_once={best.rollout.prompts_at_once} "
+        f"{_at_once(best)} "
         f"--config.model.remat={best.model.remat}"
     )
     return found[0]
+
+
+def _at_once(config: Config) -> str:
+    if config.rollout.engine == "slots":
+        return f"--config.rollout.slots={config.rollout.slots}"
+    return f"--config.rollout.prompts_at_once={config.rollout.prompts_at_once}"
 
 
 def _why_not() -> str:

@@ -58,7 +58,19 @@ def train_parts(
         "activations": kept + layer + scores,
         **_head(work, mesh, rows, width),
         "one layer's weights, whole": 2 * width * _layer(work) / tensor,
+        **under_way(work, mesh, weights),
     }
+
+
+def under_way(work: Work, mesh: Mesh | AbstractMesh, weights: float) -> Parts:
+    """Of batches that are sampled beside the update, with rollout.staleness."""
+    if not work.behaviours:
+        return {}
+    policies = work.behaviours * work.weight_bytes * (weights + work.adapters)
+    if work.engine != "slots":
+        return {"policies under way": policies}
+    # The caches of the engine stay between its calls; others are within a program.
+    return {"policies under way": policies, "slots under way": _cache(work, mesh)}
 
 
 def resident(work: Work, weights: float) -> float:
@@ -66,7 +78,8 @@ def resident(work: Work, weights: float) -> float:
     held, trained = weights + work.adapters, work.adapters or weights
     copies = work.copies + bool(work.critic_updates)
     moments = trained + (held if work.critic_updates else 0)
-    return 4 * copies * held + work.moment_bytes * moments
+    policies = work.behaviours * work.weight_bytes * held
+    return 4 * copies * held + work.moment_bytes * moments + policies
 
 
 def decode_parts(
@@ -74,14 +87,11 @@ def decode_parts(
 ) -> Parts:
     """Of sampling, the training state that waits meanwhile included."""
     arch, tensor = work.architecture, mesh.shape["tensor"]
-    prompts = work.at_once / _row_devices(mesh)
-    kv_heads = math.ceil(arch.num_kv_heads / tensor)
-    per_slot = 2 * arch.num_layers * kv_heads * arch.head_dim * width
-    rows = prompts * work.generations
+    _, rows = _decoding(work, mesh)
     return {
         "training state": resident(work, weights),
         "weights": width * weights,
-        "cache": (prompts * work.slots + rows * work.length) * per_slot,
+        "cache": _cache(work, mesh),
         "logits": 5 * rows * arch.vocab_size * 4 / tensor,
         "one layer's weights, whole": 2 * width * _layer(work) / tensor,
     }
@@ -92,19 +102,42 @@ def prefill_parts(
 ) -> Parts:
     """Of reading the prompts, the training state included."""
     arch, tensor = work.architecture, mesh.shape["tensor"]
-    prompts = math.ceil(work.at_once / _row_devices(mesh))
-    kv_heads = math.ceil(arch.num_kv_heads / tensor)
-    per_slot = 2 * arch.num_layers * kv_heads * arch.head_dim * width
+    prompts = work.at_once
+    if work.engine != "slots":
+        prompts = math.ceil(prompts / _row_devices(mesh))
     inner = (3 * mlp_width(arch) + 2 * arch.num_heads * arch.head_dim) / tensor
     scores = _scores(work, prompts, work.slots, work.slots, tensor)
     return {
         "training state": resident(work, weights),
         "weights": width * weights,
-        "cache": prompts * work.slots * per_slot,
+        "cache": prompts * work.slots * _per_slot(work, mesh),
         "activations": prompts * work.slots * (inner + 4 * arch.hidden_size) * width
         + scores,
         "one layer's weights, whole": 2 * width * _layer(work) / tensor,
     }
+
+
+def _cache(work: Work, mesh: Mesh | AbstractMesh) -> float:
+    """Of keys and values while completions decode."""
+    prompts, rows = _decoding(work, mesh)
+    return (prompts * work.slots + rows * work.length) * _per_slot(work, mesh)
+
+
+def _per_slot(work: Work, mesh: Mesh | AbstractMesh) -> float:
+    """Of the keys and values of one token."""
+    arch, tensor = work.architecture, mesh.shape["tensor"]
+    heads = math.ceil(arch.num_kv_heads / tensor)
+    return 2.0 * arch.num_layers * heads * arch.head_dim * work.weight_bytes
+
+
+def _decoding(work: Work, mesh: Mesh | AbstractMesh) -> tuple[float, float]:
+    """Prompts and completions that a device has caches of while they decode."""
+    if work.engine == "slots":
+        # A slot has its prompt to itself, and every device has all of the slots: they
+        # are split by heads alone.
+        return float(work.decoding), float(work.decoding)
+    prompts = work.at_once / _row_devices(mesh)
+    return prompts, prompts * work.generations
 
 
 def _scores(work: Work, rows: int, queries: int, slots: int, tensor: int) -> float:

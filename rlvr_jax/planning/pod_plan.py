@@ -187,7 +187,11 @@ def plan_pod(
         parts=parts,
         compiled=found,
         # The sampler's weights are let go before the step learns.
-        resident_bytes={"train": 0.0, "prefill": waiting, "decode": waiting},
+        resident_bytes={
+            "train": math.fsum(memory.under_way(work, abstract, weights).values()),
+            "prefill": waiting,
+            "decode": waiting,
+        },
         rows=rows,
     )
 
@@ -253,12 +257,23 @@ def advice(plan: PodPlan) -> list[str]:
             found.append("train: objective.beta=0 leaves the reference model out.")
     for name in ("prefill", "decode"):
         if plan.hbm_gib(name) > room or _refused(plan, name):
-            smaller = max(1, work.at_once // 2)
-            found.append(
-                f"{name}: sample fewer prompts at once, "
-                f"rollout.prompts_at_once={smaller} (now {work.at_once})."
-            )
+            found.append(_sample_fewer(name, work))
     return found
+
+
+def _sample_fewer(name: str, work: Work) -> str:
+    if work.engine == "slots":
+        # A prompt that is read takes less than the slots that wait beside it.
+        smaller = max(1, work.decoding // 2)
+        return (
+            f"{name}: decode fewer completions at once, rollout.slots={smaller} "
+            f"(now {work.decoding}); every device has all of them, split by heads."
+        )
+    smaller = max(1, work.at_once // 2)
+    return (
+        f"{name}: sample fewer prompts at once, rollout.prompts_at_once={smaller} "
+        f"(now {work.at_once})."
+    )
 
 
 def _refused(plan: PodPlan, name: str) -> bool:

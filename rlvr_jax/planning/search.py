@@ -3,7 +3,7 @@
 import dataclasses
 from collections.abc import Iterator
 
-from rlvr_jax.config import Config
+from rlvr_jax.config import Config, RolloutConfig
 from rlvr_jax.planning.chips import Topology
 from rlvr_jax.planning.pod_plan import (
     PodPlan,
@@ -27,7 +27,7 @@ def search(
 
     Args:
       config: where the search starts; mesh.shape, batch.micro_batch_size,
-        rollout.prompts_at_once and model.remat are varied.
+        rollout.prompts_at_once (or rollout.slots) and model.remat are varied.
       topology: the chips.
       layers: as `plan_pod`.
       compiles: most candidates that are compiled; 0 for estimates alone.
@@ -71,13 +71,24 @@ def candidates(config: Config, devices: int) -> Iterator[Config]:
         rows = devices // tensor
         for fsdp in _powers(rows):
             for micro in _micros(minibatch, generations, rows):
-                for at_once in _powers(prompts):
-                    if prompts % at_once or (at_once % rows and generations % rows):
-                        continue
+                for rollout in _rollouts(config, rows):
                     for remat in ("layer", "dots", "none", "groups"):
                         yield _changed(
-                            config, (rows // fsdp, fsdp, tensor), micro, at_once, remat
+                            config, (rows // fsdp, fsdp, tensor), micro, rollout, remat
                         )
+
+
+def _rollouts(config: Config, rows: int) -> Iterator[RolloutConfig]:
+    """Completions at the same time: of whole prompts, or in slots."""
+    rollout, prompts = config.rollout, config.batch.prompts_per_step
+    if rollout.engine == "slots":
+        slots = min(rollout.slots, prompts * rollout.num_generations)
+        for n in range(slots.bit_length()):
+            yield dataclasses.replace(rollout, slots=slots >> n)
+        return
+    for at_once in _powers(prompts):
+        if at_once % rows == 0 or rollout.num_generations % rows == 0:
+            yield dataclasses.replace(rollout, prompts_at_once=at_once)
 
 
 def _powers(limit: int) -> list[int]:
@@ -95,13 +106,13 @@ def _micros(minibatch: int, generations: int, rows: int) -> list[int]:
     return sizes
 
 
-def _changed(config: Config, shape, micro: int, at_once: int, remat: str) -> Config:
+def _changed(config: Config, shape, micro: int, rollout, remat: str) -> Config:
     replace = dataclasses.replace
     return replace(
         config,
         mesh=replace(config.mesh, shape=shape),
         batch=replace(config.batch, micro_batch_size=micro),
-        rollout=replace(config.rollout, prompts_at_once=at_once),
+        rollout=rollout,
         model=replace(config.model, remat=remat),
     )
 

@@ -216,6 +216,67 @@ def test_shapes_and_positions_are_checked():
     assert planned_architecture(small.recipe(), layers=3).num_layers == 3
 
 
+def test_slots_by_hand():
+    """Of 8,192 completions 512 decode at a time; each slot has its prompt's keys and
+    values beside its own, on every device, two of the eight heads of each."""
+    found = plan(
+        rollout__engine="slots", rollout__slots=512, rollout__prompts_at_once=0
+    )
+    parts = found.parts["decode"]
+    assert parts["cache"] == 512 * (2048 + 20_480) * 2 * 64 * 2 * 128 * 2
+    assert found.parts["prefill"]["cache"] == 8 * 2048 * 2 * 64 * 2 * 128 * 2
+    assert found.work.sampling_rounds == 16
+    assert "512 in slots at once" in pod_sections(found)["step"]["sampled"]
+    assert not found.fits
+    assert advice(found) == [
+        "decode: decode fewer completions at once, rollout.slots=256 (now 512); every "
+        "device has all of them, split by heads."
+    ]
+    few = plan(rollout__engine="slots", rollout__slots=8, batch__prompts_per_step=512)
+    assert few.fits
+
+
+def test_policies_under_way_by_hand():
+    """Two steps behind: two policies in bfloat16 beside the state, and the caches of
+    the batch under way beside the update; with whole batches these are in a program."""
+    settings = {"rollout__engine": "slots", "rollout__slots": 64}
+    fresh = plan(**settings)
+    stale = plan(**settings, rollout__staleness=2)
+    policies = 2 * fresh.parts["decode"]["weights"]
+    states = [p.parts["decode"]["training state"] for p in (stale, fresh)]
+    assert states[0] - states[1] == policies
+    train = stale.parts["train"]
+    assert train["policies under way"] == policies
+    assert train["slots under way"] == stale.parts["decode"]["cache"]
+    assert stale.resident_bytes["train"] == policies + train["slots under way"]
+    assert "policies under way" not in fresh.parts["train"]
+    assert "slots under way" not in plan(rollout__staleness=2).parts["train"]
+
+
+def test_search_changes_the_slots_of_an_engine_that_has_them():
+    config = pod(rollout__engine="slots", rollout__slots=64, rollout__prompts_at_once=0)
+    found = search(config, parse_topology("v5p:4x4x4"), compiles=0)
+    assert found
+    assert {each.config.rollout.prompts_at_once for each in found} == {0}
+    slots = {each.config.rollout.slots for each in found}
+    assert slots <= {1, 2, 4, 8, 16, 32, 64}
+    assert len(slots) > 1
+
+
+def test_the_programs_of_the_slots_are_those_that_run():
+    """Prefill of 8 prompts; decoding holds its slots: 16 prompts and completions."""
+    config = small.recipe()
+    config.rollout.engine, config.rollout.slots = "slots", 4
+    config.mesh = MeshConfig((2, 2, 2))
+    run = abstract_run(config, small.ARCHITECTURE, make_mesh((2, 2, 2)))
+    assert run.work.decoding == 4
+    read = compiled(run, "prefill")
+    found = compiled(run, "decode")
+    assert read.refusal == found.refusal == ""
+    cache = 4 * (64 + 65) * 2 * 2 * 1 * 64 * 4
+    assert found.hbm_bytes > cache
+
+
 def test_the_table_of_shardings_adds_up():
     found = plan()
     *rows, total = sharding_lines(found)
