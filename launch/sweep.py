@@ -127,6 +127,13 @@ def _read(arguments: argparse.Namespace) -> tuple[str, Config, Sweep]:
         name, values = _axis(text)
         axes[name] = values
     if arguments.one_axis:
+        if not axes:
+            raise ValueError("--one-axis needs the settings to vary: --grid NAME=A,B")
+        if hasattr(module, "get_sweep"):
+            raise ValueError(
+                f"--one-axis leaves no room for the rows of {arguments.config}: give a "
+                "recipe without get_sweep, or --grid alone, which crosses them"
+            )
         sweep = dataclasses.replace(sweep, rows=sweeps.one_axis_rows(axes))
     elif axes:
         sweep = dataclasses.replace(sweep, rows=sweeps.crossed(sweep.rows, axes))

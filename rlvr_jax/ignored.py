@@ -23,6 +23,7 @@ NEW_MODEL = (
 
 _OF_THOUGHTS = ("budget", "least_thinking", "answer_tokens")
 _PARTIAL = ("pause_share", "waiting_batches", "max_group_age", "overdue")
+_PAID = ("correct", "wrong", "min_score", "parts", "format_weight")
 _SERVED_JUDGE = (
     "model",
     "api_key_env",
@@ -49,6 +50,11 @@ def ignored(config: Config) -> Iterator[str]:
         (bool(model.path), [f"model.{n}" for n in NEW_MODEL], "model.path is set"),
         (not model.path, ["model.architecture"], "model.path is ''"),
         (model.dtype == "float32", ["model.head_dtype"], "model.dtype is 'float32'"),
+        (
+            config.objective.beta == 0,
+            ["model.reference_path"],
+            "objective.beta is 0",
+        ),
         (
             not model.path and model.num_experts == 0,
             ["model.num_experts_per_token", "rollout.replay_routing"],
@@ -114,6 +120,11 @@ def ignored(config: Config) -> Iterator[str]:
         *_unread_rules(config.curriculum),
         *objective_rules.unread(config.objective),
         (
+            config.objective.advantage in objective_rules.WITHOUT_REWARDS,
+            [f"reward.{n}" for n in _PAID] + _others(config.noise, "noise", "seed"),
+            f"objective.advantage={config.objective.advantage!r} reads no rewards",
+        ),
+        (
             config.objective.advantage != "gae",
             [f"critic.{field.name}" for field in dataclasses.fields(config.critic)],
             f"objective.advantage={config.objective.advantage!r} has no critic",
@@ -151,7 +162,7 @@ def ignored(config: Config) -> Iterator[str]:
         ),
         (
             warmup.steps == 0,
-            ["warmup.batch_size", "warmup.learning_rate"],
+            _others(warmup, "warmup", "steps"),
             "warmup.steps is 0",
         ),
         (

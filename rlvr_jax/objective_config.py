@@ -33,7 +33,9 @@ class Objective:
     """Reward less the "group" mean, "rloo" mean of the others, "opo" length-weighted
     mean, "remax" greedy answer, "running_mean" of the prompt's past; "gpg", "passk",
     "best_of_group"; "gdpo" (each reward part by itself); "reinforce_pp",
-    "reinforce_pp_baseline" (whitened per token); "gae" (a critic)."""
+    "reinforce_pp_baseline" (whitened per token); "gae" (a critic); "distillation" (no
+    reward: beta times the log-ratio of model.reference_path, the teacher, to the
+    policy at each token)."""
     passk_k: int = 4
     """Completions of a set that is paid once if one of them is correct."""
     baseline_window: int = 8

@@ -14,7 +14,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "model.head_dtype": ("float32", "model"),
     "model.attention": ("auto", "dense", "splash"),
     "model.logprob_kernel": ("auto", "chunked", "fused"),
-    "model.remat": ("layer", "dots", "none"),
+    "model.remat": ("layer", "dots", "none", "groups"),
     "data.template": ("chat", "raw"),
     "data.too_long": ("drop", "error"),
     "curriculum.filter": ("none", "mask", "dynamic", "active"),
@@ -45,6 +45,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "objective.kl_estimator": ("k1", "k2", "k3", "abs", "k3_corrected", "k3_straight"),
     "objective.kl_placement": ("loss", "reward"),
     "objective.reference_update": ("never", "copy", "reset", "ema"),
+    "warmup.loss": ("likelihood", "rectified"),
     "optimizer.moment_dtype": ("float32", "bfloat16"),
     "optimizer.schedule": ("constant", "linear", "cosine"),
 }
@@ -176,6 +177,7 @@ def validate(config: Config) -> None:
         *_ranges(config),
         *_batch(config),
         *_partial(config),
+        *_replay(config),
         *objective_rules.faults(config),
         *ignored(config),
     ]
@@ -210,6 +212,11 @@ def _ranges(config: Config) -> Iterator[str]:
             f"rollout.temperature={rollout.temperature} must be above 0: equal "
             "completions teach nothing."
         )
+    if config.objective.std_ddof > 1:
+        yield (
+            f"objective.std_ddof={config.objective.std_ddof} must be 0 (the std of "
+            "what is there) or 1 (the estimate of TRL and verl)."
+        )
     for name in _SHARES:
         if not 0 <= setting(config, name) <= 1:
             yield f"{name} is a share, in [0, 1]."
@@ -224,7 +231,19 @@ def _ranges(config: Config) -> Iterator[str]:
             f"curriculum.filter={config.curriculum.filter!r} compares the completions "
             "of a prompt: set rollout.num_generations to 2 or more."
         )
-    for name in ("run_dir", "model.path", "judge.path", "critic.path"):
+    if config.model.reference_path and config.objective.reference_update != "never":
+        yield (
+            "model.reference_path would be replaced by the policy: set "
+            "objective.reference_update='never', or leave the path out."
+        )
+    paths = (
+        "run_dir",
+        "model.path",
+        "model.reference_path",
+        "judge.path",
+        "critic.path",
+    )
+    for name in paths:
         if "://" in setting(config, name):
             yield (
                 f"{name}={setting(config, name)!r} must be a folder that is mounted "
@@ -320,6 +339,31 @@ def _partial(config: Config) -> Iterator[str]:
             "several steps, which must not change their room: leave "
             "max_completion_tokens out of curriculum.stages, or set "
             "rollout.token_budget=0."
+        )
+
+
+def _replay(config: Config) -> Iterator[str]:
+    """What an update is made of that a bundle (replay.save_every) does not hold."""
+    if config.replay.save_every <= 0:
+        return
+    objective, batch = config.objective, config.batch
+    missing = {
+        f"objective.advantage={objective.advantage!r}": objective.advantage
+        in ("gae", "gdpo", "remax", "running_mean", "distillation"),
+        f"objective.surrogate={objective.surrogate!r}": objective.surrogate
+        in ("clip_cov", "kl_cov"),
+        "objective.top_entropy_fraction below 1": objective.top_entropy_fraction < 1,
+        "objective.kl_placement='reward'": objective.beta > 0
+        and objective.kl_placement == "reward",
+        "objective.scale_rewards='minibatch'": objective.scale_rewards == "minibatch",
+        "objective.band_entropy": objective.band_entropy > 0,
+        "objective.entropy_target": objective.entropy_target > 0,
+        f"{batch.updates_per_step} updates per step": batch.updates_per_step > 1,
+    }
+    for what in [name for name, applies in missing.items() if applies]:
+        yield (
+            f"replay.save_every={config.replay.save_every}: a bundle does not hold all "
+            f"that an update is made of with {what}. Set replay.save_every=0."
         )
 
 

@@ -16,7 +16,7 @@ from rlvr_jax.analysis.runs import Run, Series, load_run
 from rlvr_jax.analysis.trends import steps_to
 
 Interval = tuple[float, float | None, float | None]
-"""(mean, low, high); no ends with one seed."""
+"""(mean, low, high); no ends with one seed, nor where all seeds agree."""
 
 
 class SweepRow(NamedTuple):
@@ -94,12 +94,12 @@ def interval(values: Sequence[float], level: float = 0.95) -> Interval:
     Example:
       >>> interval([1.0, 2.0, 3.0])  # t = 4.303 for 2 degrees of freedom
       (2.0, -0.484, 4.484)
-      >>> interval([1.0])
-      (1.0, None, None)
+      >>> interval([1.0]), interval([2.0, 2.0])  # no spread to go by
+      ((1.0, None, None), (2.0, None, None))
     """
     data = np.asarray(values, np.float64)
     mean = float(data.mean())
-    if len(data) < 2:
+    if len(data) < 2 or np.ptp(data) == 0:
         return mean, None, None
     error = data.std(ddof=1) / np.sqrt(len(data))
     half = float(special.stdtrit(len(data) - 1, 0.5 + level / 2) * error)

@@ -9,6 +9,8 @@ import math
 from jax.sharding import AbstractMesh, Mesh
 
 from rlvr_jax.models.attention import QUERY_BLOCK
+from rlvr_jax.models.decoder import layers_per_group
+from rlvr_jax.planning.flops import mlp_width
 from rlvr_jax.planning.work import Work
 
 Parts = dict[str, float]
@@ -28,32 +30,56 @@ def train_parts(
     """
     arch, tensor = work.architecture, mesh.shape["tensor"]
     rows = math.ceil(work.micro[0] * work.micro[1] / _row_devices(mesh))
-    prompts = math.ceil(work.micro[0] / _row_devices(mesh))
+    # Where the completions of a prompt are split, each device reads it whole.
+    whole = work.micro[0] % _row_devices(mesh)
+    prompts = work.micro[0] if whole else work.micro[0] // _row_devices(mesh)
     tokens = rows * work.length + prompts * work.slots
-    inner = (3 * arch.intermediate_size + 2 * arch.num_heads * arch.head_dim) / tensor
+    inner = (3 * mlp_width(arch) + 2 * arch.num_heads * arch.head_dim) / tensor
     layer = tokens * (inner + 4 * arch.hidden_size) * width
     scores = _scores(work, rows, work.length, work.length + work.slots, tensor)
+    layers, size = arch.num_layers, layers_per_group(arch.num_layers)
+    inputs = tokens * arch.hidden_size * width
     kept = {
-        "layer": tokens * arch.hidden_size * width,
-        "dots": layer,
-        "none": layer + scores,
+        "layer": layers * inputs,
+        "groups": (layers // size + size) * inputs,
+        "dots": layers * layer,
+        "none": layers * (layer + scores),
     }[work.remat]
-    critic = {"critic": 20 * weights} if work.critic else {}
+    held, trained = weights + work.adapters, work.adapters or weights
+    critic = {}
+    if work.critic_updates:
+        critic = {"critic": (4 + work.moment_bytes + 8) * held}
     return critic | {
-        "parameters": 4 * weights * work.copies,
-        "optimizer": 8 * weights,
-        "gradients": 8 * weights,
+        "parameters": 4 * held * work.copies,
+        "optimizer": work.moment_bytes * trained,
+        "gradients": 8 * trained,
         "weights in the type they compute with": width * weights,
-        # Beside what every layer keeps, one layer is being worked on.
-        "activations": arch.num_layers * kept + layer + scores,
+        # Beside what layers keep, one layer is being worked on.
+        "activations": kept + layer + scores,
         **_head(work, mesh, rows, width),
         "one layer's weights, whole": 2 * width * _layer(work) / tensor,
+        **under_way(work, mesh, weights),
     }
+
+
+def under_way(work: Work, mesh: Mesh | AbstractMesh, weights: float) -> Parts:
+    """Of batches that are sampled beside the update, with rollout.staleness."""
+    if not work.behaviours:
+        return {}
+    policies = work.behaviours * work.weight_bytes * (weights + work.adapters)
+    if work.engine != "slots":
+        return {"policies under way": policies}
+    # The caches of the engine stay between its calls; others are within a program.
+    return {"policies under way": policies, "slots under way": _cache(work, mesh)}
 
 
 def resident(work: Work, weights: float) -> float:
     """Bytes of the training state while completions are sampled."""
-    return (4 * work.copies + 8 + (12 if work.critic else 0)) * weights
+    held, trained = weights + work.adapters, work.adapters or weights
+    copies = work.copies + bool(work.critic_updates)
+    moments = trained + (held if work.critic_updates else 0)
+    policies = work.behaviours * work.weight_bytes * held
+    return 4 * copies * held + work.moment_bytes * moments + policies
 
 
 def decode_parts(
@@ -61,14 +87,11 @@ def decode_parts(
 ) -> Parts:
     """Of sampling, the training state that waits meanwhile included."""
     arch, tensor = work.architecture, mesh.shape["tensor"]
-    prompts = work.at_once / _row_devices(mesh)
-    kv_heads = math.ceil(arch.num_kv_heads / tensor)
-    per_slot = 2 * arch.num_layers * kv_heads * arch.head_dim * width
-    rows = prompts * work.generations
+    _, rows = _decoding(work, mesh)
     return {
         "training state": resident(work, weights),
         "weights": width * weights,
-        "cache": (prompts * work.slots + rows * work.length) * per_slot,
+        "cache": _cache(work, mesh),
         "logits": 5 * rows * arch.vocab_size * 4 / tensor,
         "one layer's weights, whole": 2 * width * _layer(work) / tensor,
     }
@@ -79,19 +102,42 @@ def prefill_parts(
 ) -> Parts:
     """Of reading the prompts, the training state included."""
     arch, tensor = work.architecture, mesh.shape["tensor"]
-    prompts = math.ceil(work.at_once / _row_devices(mesh))
-    kv_heads = math.ceil(arch.num_kv_heads / tensor)
-    per_slot = 2 * arch.num_layers * kv_heads * arch.head_dim * width
-    inner = (3 * arch.intermediate_size + 2 * arch.num_heads * arch.head_dim) / tensor
+    prompts = work.at_once
+    if work.engine != "slots":
+        prompts = math.ceil(prompts / _row_devices(mesh))
+    inner = (3 * mlp_width(arch) + 2 * arch.num_heads * arch.head_dim) / tensor
     scores = _scores(work, prompts, work.slots, work.slots, tensor)
     return {
         "training state": resident(work, weights),
         "weights": width * weights,
-        "cache": prompts * work.slots * per_slot,
+        "cache": prompts * work.slots * _per_slot(work, mesh),
         "activations": prompts * work.slots * (inner + 4 * arch.hidden_size) * width
         + scores,
         "one layer's weights, whole": 2 * width * _layer(work) / tensor,
     }
+
+
+def _cache(work: Work, mesh: Mesh | AbstractMesh) -> float:
+    """Of keys and values while completions decode."""
+    prompts, rows = _decoding(work, mesh)
+    return (prompts * work.slots + rows * work.length) * _per_slot(work, mesh)
+
+
+def _per_slot(work: Work, mesh: Mesh | AbstractMesh) -> float:
+    """Of the keys and values of one token."""
+    arch, tensor = work.architecture, mesh.shape["tensor"]
+    heads = math.ceil(arch.num_kv_heads / tensor)
+    return 2.0 * arch.num_layers * heads * arch.head_dim * work.weight_bytes
+
+
+def _decoding(work: Work, mesh: Mesh | AbstractMesh) -> tuple[float, float]:
+    """Prompts and completions that a device has caches of while they decode."""
+    if work.engine == "slots":
+        # A slot has its prompt to itself, and every device has all of the slots: they
+        # are split by heads alone.
+        return float(work.decoding), float(work.decoding)
+    prompts = work.at_once / _row_devices(mesh)
+    return prompts, prompts * work.generations
 
 
 def _scores(work: Work, rows: int, queries: int, slots: int, tensor: int) -> float:
@@ -118,7 +164,10 @@ def _layer(work: Work) -> float:
     """Numbers of one layer's parameters."""
     arch = work.architecture
     heads = (arch.num_heads + arch.num_kv_heads) * arch.head_dim
-    return float(arch.hidden_size * (2 * heads + 3 * arch.intermediate_size))
+    mlp = 3 * arch.intermediate_size
+    if arch.num_experts:
+        mlp = arch.num_experts * (3 * arch.moe_intermediate_size + 1)
+    return float(arch.hidden_size * (2 * heads + mlp))
 
 
 def _row_devices(mesh: Mesh | AbstractMesh) -> int:

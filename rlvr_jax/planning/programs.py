@@ -23,6 +23,7 @@ from rlvr_jax.config import Config
 from rlvr_jax.mesh.mesh import make_mesh, row_spec
 from rlvr_jax.mesh.sharding import parameter_shardings
 from rlvr_jax.models.architecture import Architecture
+from rlvr_jax.planning import slot_programs
 from rlvr_jax.planning.collectives import Collectives, collectives_of
 from rlvr_jax.planning.work import Work, work_of
 from rlvr_jax.rollout.sampler import Sampling, sample
@@ -114,7 +115,7 @@ def abstract_run(config: Config, architecture: Architecture, mesh: Mesh) -> Abst
     graphdef, shapes = abstract_decoder(config, architecture, mesh)
     dtype = jnp.dtype(config.model.dtype)
     critic = {}
-    if work.critic:
+    if work.critic_updates:
         critic = {
             "critic": config.critic,
             "critic_optimizer": make_critic_optimizer(config),
@@ -179,6 +180,11 @@ def lower(run: AbstractRun, name: str) -> jax.stages.Lowered:
     work, mesh = run.work, run.plan.mesh
     if name == "train":
         return _lower_train(run)
+    if work.engine == "slots":
+        args = (run.plan.graphdef, run.weights, work, mesh)
+        if name == "prefill":
+            return slot_programs.lower_prefill(*args)
+        return slot_programs.lower_decode(*args, run.sampling)
     if name == "prefill":
         graphdef = run.plan.graphdef
 

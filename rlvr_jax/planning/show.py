@@ -2,6 +2,7 @@
 
 from rlvr_jax.planning.pod_plan import GIB, PodPlan, advice
 from rlvr_jax.planning.timing import ASSUMPTION, chip_hours, dollars_per_step
+from rlvr_jax.planning.work import Work
 from rlvr_jax.train.plan import Sections
 
 _PHASES = ("prefill", "decode", "update")
@@ -55,7 +56,7 @@ def _step(plan: PodPlan) -> dict[str, str]:
     micro = work.micro[0] * work.micro[1]
     return {
         "sampled": f"{work.prompts} prompts x {work.generations} = {work.rows:,} "
-        f"completions of up to {work.length:,} tokens, {work.at_once} prompts at once",
+        f"completions of up to {work.length:,} tokens, {_at_once(work)} at once",
         "updates": f"{work.updates}, each {work.rows // work.minibatches:,} "
         f"completions in {work.micros_per_update} micro-batches of {micro}",
         "tokens": f"{work.tokens:,} at most",
@@ -66,6 +67,12 @@ def _step(plan: PodPlan) -> dict[str, str]:
         if not work.why_chunked
         else f"by chunks: {work.why_chunked}",
     }
+
+
+def _at_once(work: Work) -> str:
+    if work.engine == "slots":
+        return f"{work.decoding:,} in slots"
+    return f"{work.at_once} prompts"
 
 
 def _flops(plan: PodPlan) -> dict[str, str]:

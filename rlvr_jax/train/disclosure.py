@@ -14,6 +14,7 @@ _BASELINES = {
     "reinforce_pp": "return per token, whitened over the batch",
     "reinforce_pp_baseline": "reward - group mean, whitened over the batch's tokens",
     "gae": "generalised advantage estimation with a critic",
+    "distillation": "log-ratio of the reference to the policy, no reward",
 }
 
 

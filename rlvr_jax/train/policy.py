@@ -1,5 +1,6 @@
 """The policy and its training state on the mesh, loaded or new."""
 
+import dataclasses
 import functools
 import pathlib
 from typing import Any
@@ -45,6 +46,15 @@ def architecture_of(model: ModelConfig, vocab_size: int) -> Architecture:
             )
         _check_known(model, architecture)
         return architecture
+    return new_architecture(model, vocab_size)
+
+
+def new_architecture(model: ModelConfig, vocab_size: int) -> Architecture:
+    """Of a decoder without a path, from its sizes in the settings.
+
+    Raises:
+      ConfigError: the sizes do not fit together.
+    """
     if (
         model.hidden_size % (2 * model.num_heads)
         or model.num_heads % model.num_kv_heads
@@ -113,6 +123,31 @@ def make_decoder(
     new = functools.partial(_new, config, architecture, mesh)
     draw = jax.jit(lambda: nnx.split(new())[1], out_shardings=shardings)
     return graphdef, draw()
+
+
+def load_reference(
+    config: Config, parameters: nnx.State, mesh: Mesh
+) -> nnx.State | None:
+    """The parameters of model.reference_path, as the policy's; None without one.
+
+    Raises:
+      ConfigError: it has not the policy's parameters.
+      ValueError: no readable model at the path.
+    """
+    path = config.model.reference_path
+    if not path:
+        return None
+    other = dataclasses.replace(
+        config, model=dataclasses.replace(config.model, path=path, architecture="")
+    )
+    found = make_decoder(other, architecture_of(other.model, 0), mesh)[1]
+    ours, theirs = (jax.tree.map(jnp.shape, tree) for tree in (parameters, found))
+    if ours != theirs:
+        raise ConfigError(
+            f"model.reference_path={path} has not the parameters of the policy, and is "
+            "computed as the policy is: give a model of the same architecture."
+        )
+    return found
 
 
 def loaded_critic(
@@ -198,6 +233,7 @@ def new_state(
     plan: StepPlan,
     *,
     num_problems: int = 0,
+    reference: nnx.State | None = None,
     critic: dict[str, Any] | None = None,
 ) -> TrainState:
     """The state before the first step; moments are split like their parameters.
@@ -206,6 +242,7 @@ def new_state(
       parameters: of the policy.
       plan: says which parts the objective needs.
       num_problems: of the training set, for advantage "running_mean".
+      reference: what the KL term refers to; None for a copy of the parameters.
       critic: its parameters, where it does not start from the policy.
     """
     objective, mesh = plan.objective, plan.mesh
@@ -228,7 +265,7 @@ def new_state(
     return TrainState(
         parameters=parameters,
         optimizer=new_moments(trainable_of(parameters), plan.optimizer, mesh),
-        reference=copied(parameters) if objective.beta > 0 else None,
+        reference=_reference(parameters, reference) if objective.beta > 0 else None,
         step=jax.device_put(jnp.int32(0), everywhere),
         critic=critic_state,
         history=history,
@@ -237,6 +274,10 @@ def new_state(
         if objective.band_entropy > 0
         else None,
     )
+
+
+def _reference(parameters: nnx.State, given: nnx.State | None) -> nnx.State:
+    return copied(parameters) if given is None else given
 
 
 def moment_shardings(parameters, optimizer: optax.GradientTransformation, mesh: Mesh):

@@ -36,6 +36,7 @@ from rlvr_jax.train.optimizer import make_critic_optimizer, make_optimizer
 from rlvr_jax.train.policy import (
     abstract_parameters,
     architecture_of,
+    load_reference,
     loaded_critic,
     make_decoder,
 )
@@ -59,6 +60,8 @@ class Setup:
     architecture: Architecture
     parameters: nnx.State
     """Of a run that resumes: shapes, types and shardings."""
+    reference: nnx.State | None
+    """Of model.reference_path; None without one, or where a checkpoint has it."""
     critic: dict[str, Any] | None
     """Parameters that critic.path holds; None: it starts from the policy, or there is
     none, or the run resumes."""
@@ -127,28 +130,32 @@ def prepare(config: Config, pool: VerifierPool, *, resumes: bool = False) -> Set
         dtype=jnp.dtype(config.model.dtype),
         logprob_kernel=config.model.logprob_kernel,
         replay_routing=config.rollout.replay_routing,
+        seed=config.seed,
         **_critic(config),
     )
     sampling = Sampling.from_config(config.rollout, end_ids)
     scorer = make_scorer(config, tokenizer, train.problems, reads, pool)
+    curriculum = Curriculum(
+        config.curriculum,
+        train.problems,
+        config.data,
+        prompts_per_step=batches.size,
+        max_completion_tokens=config.rollout.max_completion_tokens,
+        seed=config.seed,
+        streams=config.rollout.token_budget > 0,
+    )
+    _check_stages(config, curriculum)
     return Setup(
         config=config,
         mesh=mesh,
         tokenizer=tokenizer,
         architecture=architecture,
         parameters=parameters,
+        reference=None if resumes else load_reference(config, parameters, mesh),
         critic=critic,
         train=train,
         batches=batches,
-        curriculum=Curriculum(
-            config.curriculum,
-            train.problems,
-            config.data,
-            prompts_per_step=batches.size,
-            max_completion_tokens=config.rollout.max_completion_tokens,
-            seed=config.seed,
-            streams=config.rollout.token_budget > 0,
-        ),
+        curriculum=curriculum,
         scorer=scorer,
         sampling=sampling,
         step_plan=step_plan,
@@ -213,13 +220,15 @@ def _load_prompts(config, tokenizer) -> tuple[EncodedPrompts, EncodedPrompts | N
 
 
 def _check_processes(config: Config) -> None:
-    """Ways to sample in which the host decides, which one process has to itself."""
+    """What one process has to itself: ways to sample in which the host decides, and
+    bundles, which hold whole arrays."""
     if jax.process_count() == 1:
         return
     for name, value, off in (
         ("rollout.engine", config.rollout.engine, "batch"),
         ("rollout.staleness", config.rollout.staleness, 0),
         ("reward.execution", config.reward.execution, "pool"),
+        ("replay.save_every", config.replay.save_every, 0),
     ):
         if value != off:
             raise ConfigError(
@@ -248,11 +257,31 @@ def _check_row_devices(config: Config, mesh: Mesh) -> None:
             batch.prompts_per_step,
             config.evaluation.num_generations,
         )
+    if config.objective.advantage == "remax":
+        shapes["the greedy answers of objective.advantage='remax'"] = (
+            batch.prompts_per_step,
+            1,
+        )
+    if config.warmup.steps:
+        shapes["warmup.batch_size"] = (config.warmup.batch_size, 1)
     for name, shape in shapes.items():
         try:
             row_spec(mesh, shape)
         except ValueError as error:
             raise ConfigError(f"mesh: {name}: {error}") from error
+
+
+def _check_stages(config: Config, curriculum: Curriculum) -> None:
+    """The overlong penalty's ramp fits into the shortest completions of all stages."""
+    buffer = config.objective.overlong_buffer_tokens
+    for number, stage in enumerate(curriculum.stages, start=1):
+        limit = stage.max_completion_tokens
+        if limit is not None and buffer > limit:
+            raise ConfigError(
+                f"objective.overlong_buffer_tokens={buffer} exceeds "
+                f"max_completion_tokens={limit} of stage {number} of "
+                "curriculum.stages: lower the one or raise the other."
+            )
 
 
 def _check_verifiers(config, pool, train, held_out) -> dict[str, str]:

@@ -333,6 +333,21 @@ def test_one_axis_at_a_time():
     ]
 
 
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--config", "configs/quickstart.py"], "--grid NAME=A,B"),
+        (
+            ["--config", "configs/sweeps/dapo_ablation.py", "--grid", "steps=5,6"],
+            "no room for the rows of configs/sweeps/dapo_ablation.py",
+        ),
+    ],
+)
+def test_one_axis_without_axes_or_beside_rows_is_refused(arguments, words, capsys):
+    assert sweep.main([*arguments, "--one-axis", "--dry-run"]) == 2
+    assert words in capsys.readouterr().err
+
+
 def test_rows_that_change_the_model_have_their_own_cold_start(tmp_path):
     """SPU-06: a second family in the same sweep begins from weights of its own."""
     base = module("tests/end_to_end/tiny_recipe.py").get_config()
