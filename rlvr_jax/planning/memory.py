@@ -5,6 +5,7 @@ reuses buffers and pads arrays, so its figure differs; plans print both.
 """
 
 import math
+from collections.abc import Sequence
 
 from jax.sharding import AbstractMesh, Mesh
 
@@ -56,17 +57,40 @@ def resident(work: Work, weights: float) -> float:
     return (4 * work.copies + 8 + (12 if work.critic else 0)) * weights
 
 
+def reshard_parts(waiting: float, sent: float, received: Sequence[float]) -> Parts:
+    """Of making the sampler's weights from the parameters, all of the state included.
+
+    Args:
+      waiting: bytes of the training state.
+      sent: of the parameters in the sampler's type, as a device has them to send; 0
+        where it keeps what it has.
+      received: of each parameter as a device samples with it.
+    """
+    weights = sum(received)
+    # Twice what a device sends or receives, or two of the largest as they arrive.
+    under_way = max(2 * min(sent, weights), 2 * max(received)) if sent else 0.0
+    return {"training state": waiting, "weights": weights, "on their way": under_way}
+
+
 def decode_parts(
-    work: Work, mesh: Mesh | AbstractMesh, width: int, weights: float
+    work: Work, mesh: Mesh | AbstractMesh, width: int, weights: float, waiting: float
 ) -> Parts:
-    """Of sampling, the training state that waits meanwhile included."""
+    """Of sampling, the training state that waits meanwhile included.
+
+    Args:
+      work: of a step.
+      mesh: sizes of the axes that sampling is laid out over.
+      width: bytes of an activation.
+      weights: numbers of the sampler's weights that one device holds.
+      waiting: `resident` bytes.
+    """
     arch, tensor = work.architecture, mesh.shape["tensor"]
     prompts = work.at_once / _row_devices(mesh)
     kv_heads = math.ceil(arch.num_kv_heads / tensor)
     per_slot = 2 * arch.num_layers * kv_heads * arch.head_dim * width
     rows = prompts * work.generations
     return {
-        "training state": resident(work, weights),
+        "training state": waiting,
         "weights": width * weights,
         "cache": (prompts * work.slots + rows * work.length) * per_slot,
         "logits": 5 * rows * arch.vocab_size * 4 / tensor,
@@ -75,9 +99,9 @@ def decode_parts(
 
 
 def prefill_parts(
-    work: Work, mesh: Mesh | AbstractMesh, width: int, weights: float
+    work: Work, mesh: Mesh | AbstractMesh, width: int, weights: float, waiting: float
 ) -> Parts:
-    """Of reading the prompts, the training state included."""
+    """Of reading the prompts, the training state included; as `decode_parts`."""
     arch, tensor = work.architecture, mesh.shape["tensor"]
     prompts = math.ceil(work.at_once / _row_devices(mesh))
     kv_heads = math.ceil(arch.num_kv_heads / tensor)
@@ -85,7 +109,7 @@ def prefill_parts(
     inner = (3 * arch.intermediate_size + 2 * arch.num_heads * arch.head_dim) / tensor
     scores = _scores(work, prompts, work.slots, work.slots, tensor)
     return {
-        "training state": resident(work, weights),
+        "training state": waiting,
         "weights": width * weights,
         "cache": prompts * work.slots * per_slot,
         "activations": prompts * work.slots * (inner + 4 * arch.hidden_size) * width

@@ -17,7 +17,7 @@ def search(
     """Plans that fit, the fastest first by the estimate of time.
 
     Every candidate is estimated; only the best are compiled, one after the other,
-    until one fits or the bound is reached.
+    until one fits or the bound is reached. Each samples on the mesh that it trains on.
 
     Args:
       config: where the search starts; mesh.shape, batch.micro_batch_size,
@@ -85,7 +85,7 @@ def _changed(config: Config, shape, micro: int, at_once: int, remat: str) -> Con
     replace = dataclasses.replace
     return replace(
         config,
-        mesh=replace(config.mesh, shape=shape),
+        mesh=replace(config.mesh, shape=shape, rollout_shape=()),
         batch=replace(config.batch, micro_batch_size=micro),
         rollout=replace(config.rollout, prompts_at_once=at_once),
         model=replace(config.model, remat=remat),

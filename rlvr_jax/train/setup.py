@@ -18,7 +18,7 @@ from rlvr_jax.data.curriculum import Curriculum
 from rlvr_jax.data.problems import load_problems
 from rlvr_jax.data.prompts import EncodedPrompts, encode_prompts, encode_solutions
 from rlvr_jax.data.tokenizer import Tokenizer, load_tokenizer, stop_ids
-from rlvr_jax.mesh.mesh import make_mesh, row_spec
+from rlvr_jax.mesh.mesh import ROLLOUT_SHAPE, SHAPE, make_mesh, rearranged, row_spec
 from rlvr_jax.mesh.sharding import check_heads
 from rlvr_jax.models.architecture import Architecture
 from rlvr_jax.rollout.sampler import Sampling
@@ -38,6 +38,7 @@ from rlvr_jax.train.policy import (
     architecture_of,
     make_decoder,
 )
+from rlvr_jax.train.sampler_plan import SamplerPlan, sampler_plan
 from rlvr_jax.train.state import StepPlan
 from rlvr_jax.train.streaming import steering_engine
 from rlvr_jax.train.warmup import Warmup
@@ -54,18 +55,26 @@ class Setup:
 
     config: Config
     mesh: Mesh
+    """Of training; `sampler.mesh` is that of sampling."""
     tokenizer: Tokenizer
     architecture: Architecture
     parameters: nnx.State
     """Of a run that resumes: shapes, types and shardings."""
     train: EncodedPrompts
     batches: PromptBatches
+    """As the train step takes them."""
     curriculum: Curriculum
     scorer: Scorer
     sampling: Sampling
     step_plan: StepPlan
+    sampler: SamplerPlan
     evaluation: Evaluation | None
     warmup: Warmup | None
+
+    @property
+    def sampled_batches(self) -> PromptBatches:
+        """The batches as the sampler takes them, over its own mesh."""
+        return dataclasses.replace(self.batches, mesh=self.sampler.mesh)
 
     def at(self, step: int) -> "Setup":
         """The same with the completion length of the step's stage."""
@@ -93,11 +102,13 @@ def prepare(config: Config, pool: VerifierPool, *, resumes: bool = False) -> Set
     """
     _check_processes(config)
     mesh = make_mesh(config.mesh.shape)
+    rollout_mesh = rearranged(mesh, config.mesh.rollout_shape)
     tokenizer = load_tokenizer(config.model.path)
     train, held_out = _load_prompts(config, tokenizer)
     architecture = architecture_of(config.model, tokenizer.vocab_size)
     check_heads(architecture.num_heads, mesh)
-    _check_row_devices(config, mesh)
+    check_heads(architecture.num_heads, rollout_mesh, setting=ROLLOUT_SHAPE)
+    _check_row_devices(config, mesh, rollout_mesh)
     reads = _check_verifiers(config, pool, train, held_out)
     slots = slots_for(train.tokens, held_out.tokens if held_out else [])
     end_ids = stop_ids(tokenizer, config.rollout.stop)
@@ -124,6 +135,7 @@ def prepare(config: Config, pool: VerifierPool, *, resumes: bool = False) -> Set
         replay_routing=config.rollout.replay_routing,
         **_critic(config),
     )
+    sampler = sampler_plan(config, architecture, step_plan, parameters, rollout_mesh)
     sampling = Sampling.from_config(config.rollout, end_ids)
     scorer = make_scorer(config, tokenizer, train.problems, reads, pool)
     return Setup(
@@ -146,8 +158,15 @@ def prepare(config: Config, pool: VerifierPool, *, resumes: bool = False) -> Set
         scorer=scorer,
         sampling=sampling,
         step_plan=step_plan,
+        sampler=sampler,
         evaluation=_evaluation(
-            config, held_out, step_plan, batches, sampling, scorer, architecture
+            config,
+            held_out,
+            sampler.plan_beside(step_plan),
+            batches,
+            sampling,
+            scorer,
+            architecture,
         )
         if held_out
         else None,
@@ -222,31 +241,39 @@ def _check_processes(config: Config) -> None:
             )
 
 
-def _check_row_devices(config: Config, mesh: Mesh) -> None:
+def _check_row_devices(config: Config, mesh: Mesh, rollout_mesh: Mesh) -> None:
     """Batches and micro-batches divide over the row devices, or it says so now."""
     batch, generations = config.batch, config.rollout.num_generations
     minibatch = batch.prompts_per_step // batch.minibatches_per_step
-    shapes = {
-        "a rollout batch": (batch.prompts_per_step, generations),
+    whole = {"a rollout batch": (batch.prompts_per_step, generations)}
+    learned = whole | {
         "a micro-batch": micro_batch_shape(
             minibatch, generations, batch.micro_batch_size
-        ),
+        )
     }
+    sampled = dict(whole)
     if config.rollout.prompts_at_once:
-        shapes["rollout.prompts_at_once"] = (
+        sampled["rollout.prompts_at_once"] = (
             config.rollout.prompts_at_once,
             generations,
         )
     if config.evaluation.prompts:
-        shapes["an evaluation batch"] = (
+        sampled["an evaluation batch"] = (
             batch.prompts_per_step,
             config.evaluation.num_generations,
         )
-    for name, shape in shapes.items():
-        try:
-            row_spec(mesh, shape)
-        except ValueError as error:
-            raise ConfigError(f"mesh: {name}: {error}") from error
+    if config.objective.advantage == "remax":
+        sampled["greedy answers"] = (batch.prompts_per_step, 1)
+    apart = SHAPE if rollout_mesh == mesh else ROLLOUT_SHAPE
+    for setting, devices, shapes in (
+        (SHAPE, mesh, learned),
+        (apart, rollout_mesh, sampled),
+    ):
+        for name, shape in shapes.items():
+            try:
+                row_spec(devices, shape, setting=setting)
+            except ValueError as error:
+                raise ConfigError(f"mesh: {name}: {error}") from error
 
 
 def _check_verifiers(config, pool, train, held_out) -> dict[str, str]:
@@ -293,6 +320,7 @@ def _evaluation(
             batches,
             tokens=held_out.tokens,
             num_generations=settings.num_generations,
+            mesh=plan.mesh,
         ),
         scorer=scorer.for_evaluation(held_out.problems),
         sampling=sampling,
