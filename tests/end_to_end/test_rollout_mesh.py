@@ -25,7 +25,10 @@ SHORT = (
 WAYS = {
     "plain": (),
     "bfloat16": ("--config.model.dtype=bfloat16",),
-    "ahead": ("--config.rollout.staleness=1",),
+    "ahead": (
+        "--config.rollout.staleness=1",
+        "--config.objective.importance_correction=clamp",
+    ),
     "slots": ("--config.rollout.engine=slots", "--config.rollout.slots=8"),
     "partial": (
         "--config.rollout.engine=slots",
