@@ -4,11 +4,14 @@ libtpu compiles for a named topology on any machine; arrays are stood in for by 
 shapes, types and shardings, so a plan of a 32B model needs 2 GB of memory.
 """
 
+import contextlib
 import dataclasses
 import functools
 import os
 import re
+import sys
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import jax
@@ -81,13 +84,29 @@ def topology_meshes(
     from jax.experimental import topologies
 
     try:
-        topology = topologies.get_topology_desc(platform="tpu", topology_name=name)
+        with _without_native_log():
+            topology = topologies.get_topology_desc(platform="tpu", topology_name=name)
     except Exception as error:
         raise ValueError(
             f"plan: libtpu does not know the topology {name!r}: {error}"
         ) from error
     mesh = make_mesh(shape, topology.devices)
     return mesh, rearranged(mesh, rollout_shape)
+
+
+@contextlib.contextmanager
+def _without_native_log() -> Iterator[None]:
+    """libtpu prints a stack trace beside each error that it raises, and warnings that
+    there is no TPU."""
+    sys.stderr.flush()
+    kept = os.dup(2)
+    with open(os.devnull, "w") as nowhere:
+        os.dup2(nowhere.fileno(), 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
 
 
 def abstract_run(
@@ -176,7 +195,8 @@ def compiled(run: AbstractRun, name: str) -> Compiled:
         - memory.alias_size_in_bytes
     )
     try:
-        text = program.as_text()
+        with _without_native_log():
+            text = program.as_text()
     except Exception:  # libtpu cannot print some v5p and tpu7x programs
         text = None
     return Compiled(
