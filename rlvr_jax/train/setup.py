@@ -18,7 +18,7 @@ from rlvr_jax.data.curriculum import Curriculum
 from rlvr_jax.data.problems import load_problems
 from rlvr_jax.data.prompts import EncodedPrompts, encode_prompts, encode_solutions
 from rlvr_jax.data.tokenizer import Tokenizer, load_tokenizer, stop_ids
-from rlvr_jax.mesh.mesh import ROLLOUT_SHAPE, SHAPE, make_mesh, rearranged, row_spec
+from rlvr_jax.mesh.mesh import ROLLOUT_SHAPE, make_mesh, rearranged
 from rlvr_jax.mesh.sharding import check_heads
 from rlvr_jax.models.architecture import Architecture
 from rlvr_jax.rollout.sampler import Sampling
@@ -30,8 +30,8 @@ from rlvr_jax.rollout.scorer import (
 from rlvr_jax.rollout.scoring import Scorer
 from rlvr_jax.train.batches import PromptBatches, slots_for
 from rlvr_jax.train.cross_questions import CrossQuestions
+from rlvr_jax.train.device_checks import check_processes, check_row_devices
 from rlvr_jax.train.evaluation import Evaluation, strict_scorer
-from rlvr_jax.train.micro_batches import micro_batch_shape
 from rlvr_jax.train.optimizer import make_critic_optimizer, make_optimizer
 from rlvr_jax.train.policy import (
     abstract_parameters,
@@ -100,7 +100,7 @@ def prepare(config: Config, pool: VerifierPool, *, resumes: bool = False) -> Set
       ConfigError, ValueError, FileNotFoundError: what is wrong, and the setting to
         change. Nothing has been compiled by then.
     """
-    _check_processes(config)
+    check_processes(config)
     mesh = make_mesh(config.mesh.shape)
     rollout_mesh = rearranged(mesh, config.mesh.rollout_shape)
     tokenizer = load_tokenizer(config.model.path)
@@ -108,7 +108,7 @@ def prepare(config: Config, pool: VerifierPool, *, resumes: bool = False) -> Set
     architecture = architecture_of(config.model, tokenizer.vocab_size)
     check_heads(architecture.num_heads, mesh)
     check_heads(architecture.num_heads, rollout_mesh, setting=ROLLOUT_SHAPE)
-    _check_row_devices(config, mesh, rollout_mesh)
+    check_row_devices(config, mesh, rollout_mesh)
     reads = _check_verifiers(config, pool, train, held_out)
     slots = slots_for(train.tokens, held_out.tokens if held_out else [])
     end_ids = stop_ids(tokenizer, config.rollout.stop)
@@ -223,57 +223,6 @@ def _load_prompts(config, tokenizer) -> tuple[EncodedPrompts, EncodedPrompts | N
     if config.evaluation.prompts == 0:
         return train, None
     return train, encode(problems("evaluation")[: config.evaluation.prompts])
-
-
-def _check_processes(config: Config) -> None:
-    """Ways to sample in which the host decides, which one process has to itself."""
-    if jax.process_count() == 1:
-        return
-    for name, value, off in (
-        ("rollout.engine", config.rollout.engine, "batch"),
-        ("rollout.staleness", config.rollout.staleness, 0),
-        ("reward.execution", config.reward.execution, "pool"),
-    ):
-        if value != off:
-            raise ConfigError(
-                f"{name}={value!r} works in a single process so far, and this run has "
-                f"{jax.process_count()}: set {name}={off!r}."
-            )
-
-
-def _check_row_devices(config: Config, mesh: Mesh, rollout_mesh: Mesh) -> None:
-    """Batches and micro-batches divide over the row devices, or it says so now."""
-    batch, generations = config.batch, config.rollout.num_generations
-    minibatch = batch.prompts_per_step // batch.minibatches_per_step
-    whole = {"a rollout batch": (batch.prompts_per_step, generations)}
-    learned = whole | {
-        "a micro-batch": micro_batch_shape(
-            minibatch, generations, batch.micro_batch_size
-        )
-    }
-    sampled = dict(whole)
-    if config.rollout.prompts_at_once:
-        sampled["rollout.prompts_at_once"] = (
-            config.rollout.prompts_at_once,
-            generations,
-        )
-    if config.evaluation.prompts:
-        sampled["an evaluation batch"] = (
-            batch.prompts_per_step,
-            config.evaluation.num_generations,
-        )
-    if config.objective.advantage == "remax":
-        sampled["greedy answers"] = (batch.prompts_per_step, 1)
-    apart = SHAPE if rollout_mesh == mesh else ROLLOUT_SHAPE
-    for setting, devices, shapes in (
-        (SHAPE, mesh, learned),
-        (apart, rollout_mesh, sampled),
-    ):
-        for name, shape in shapes.items():
-            try:
-                row_spec(devices, shape, setting=setting)
-            except ValueError as error:
-                raise ConfigError(f"mesh: {name}: {error}") from error
 
 
 def _check_verifiers(config, pool, train, held_out) -> dict[str, str]:

@@ -1,11 +1,11 @@
-"""What is checked when a run is prepared."""
+"""Settings that the devices or processes of a run cannot do."""
 
 import jax
 import pytest
 
 from rlvr_jax.config import BatchConfig, Config, EvaluationConfig, RolloutConfig
 from rlvr_jax.mesh.mesh import make_mesh, rearranged
-from rlvr_jax.train.setup import _check_processes, _check_row_devices
+from rlvr_jax.train.device_checks import check_processes, check_row_devices
 from rlvr_jax.validate import ConfigError
 
 
@@ -20,11 +20,11 @@ from rlvr_jax.validate import ConfigError
 def test_several_processes_refuse_what_one_host_decides(monkeypatch, name, value):
     monkeypatch.setattr(jax, "process_count", lambda: 2)
     config = Config()
-    _check_processes(config)
+    check_processes(config)
     section, field = name.split(".")
     setattr(getattr(config, section), field, value)
     with pytest.raises(ConfigError, match=rf"{section}\.{field}=.* has 2"):
-        _check_processes(config)
+        check_processes(config)
 
 
 @pytest.mark.parametrize(
@@ -61,10 +61,10 @@ def test_batches_divide_over_the_devices_of_each_mesh(
     mesh = make_mesh(shape)
     rollout_mesh = rearranged(mesh, rollout_shape)
     if not message:
-        _check_row_devices(config, mesh, rollout_mesh)
+        check_row_devices(config, mesh, rollout_mesh)
         return
     with pytest.raises(ConfigError) as caught:
-        _check_row_devices(config, mesh, rollout_mesh)
+        check_row_devices(config, mesh, rollout_mesh)
     setting = "mesh.shape" if message == "a micro-batch" else "mesh.rollout_shape"
     assert str(caught.value).startswith(f"mesh: {message}: ")
     assert str(caught.value).endswith(f"or {setting}.")
