@@ -13,6 +13,7 @@ out; docs/papers.md.
 | ratio | to the sampler, bands by the advantage's sign | reported; bands ours |
 | tokens | 32,768 | not reported; our choice |
 | AdamW | 1e-6 | not reported; our choice |
+| question suffix | the answer on a line after "Answer:" | DAPO's data |
 
 Departs: mathematics with one verifier and Qwen2.5-7B, where theirs is an agent of
 several tools. The slot engine and staleness run in a single process so far, so this
@@ -49,6 +50,9 @@ def get_config() -> Config:
         data=DataConfig(
             train="hub:BytedTsinghua-SIA/DAPO-Math-17k",
             evaluation="hub:HuggingFaceH4/aime_2024",
+            question_suffix=(
+                '\n\nRemember to put your answer on its own line after "Answer:".'
+            ),
             max_prompt_tokens=2048,
         ),
         rollout=RolloutConfig(

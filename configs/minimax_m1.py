@@ -14,13 +14,16 @@ Paper: MiniMax-M1, https://arxiv.org/abs/2506.13585.
 | logits | float32 | sec. 3.2 |
 | AdamW | betas 0.9 and 0.95, epsilon 1e-15 | sec. 3.2 |
 | groups | 128 prompts x 16 | not published; our choice |
+| question suffix | the answer on a line after "Answer:" | DAPO's data |
 
 The price of theirs: 512 H800 for three weeks of 24-hour days, $534,700, is $2.07 per
 GPU-hour.
 
 Departs: their model is a mixture of experts of 456 billion parameters with linear
 attention, here Qwen2.5-32B; mathematics only. Their 80k stage added a loss per sample
-and a tighter clip. The slot engine runs in a single process so far. Never run here.
+and a tighter clip. They filter the data by pass@10 once, before training; here a
+problem whose group of 16 falls outside rests for 100 steps, a window, before it is
+tried again. The slot engine runs in a single process so far. Never run here.
 
 To vary: --config.control.certain_tokens, --config.curriculum.stages.
 """
@@ -62,12 +65,16 @@ def get_config() -> Config:
         data=DataConfig(
             train="hub:BytedTsinghua-SIA/DAPO-Math-17k",
             evaluation="hub:HuggingFaceH4/aime_2024",
+            question_suffix=(
+                '\n\nRemember to put your answer on its own line after "Answer:".'
+            ),
             max_prompt_tokens=2048,
         ),
         curriculum=CurriculumConfig(
             filter="dynamic",
             min_pass_rate=0.01,
             max_pass_rate=0.89,
+            revisit_after_steps=100,
             stages=json.dumps([*stages, {}]),
         ),
         rollout=RolloutConfig(

@@ -10,11 +10,13 @@ https://github.com/allenai/open-instruct.
 |---|---|---|
 | groups | 64 prompts x 8 | scripts |
 | tokens | 32,768 | scripts |
+| reward | 10, and 0 | open-instruct's verification_reward |
 | advantage | centred, not divided | scripts |
 | clip | 0.2 / 0.272, token mean, no KL | scripts |
 | sampler's log-probs | ratio to the trainer's cut at 2 | scripts |
 | groups of equal rewards | replaced by more prompts (active sampling) | scripts |
 | AdamW | 1e-6 | scripts of the 7B; 2e-6 for 32B |
+| question suffix | the answer on a line after "Answer:" | DAPO's data |
 
 Departs: **the decoder does not compute Olmo 3** (norms after the blocks, windows in
 three layers of four), so a run needs another model: --config.model.path=DIR
@@ -65,13 +67,16 @@ def get_config() -> Config:
         data=DataConfig(
             train="hub:BytedTsinghua-SIA/DAPO-Math-17k",
             evaluation="hub:HuggingFaceH4/aime_2024",
+            question_suffix=(
+                '\n\nRemember to put your answer on its own line after "Answer:".'
+            ),
             max_prompt_tokens=2048,
         ),
         curriculum=CurriculumConfig(filter="active"),
         rollout=RolloutConfig(
             num_generations=8, max_completion_tokens=32_768, prompts_at_once=16
         ),
-        reward=RewardConfig(),
+        reward=RewardConfig(correct=10.0),
         objective=Objective(name="olmo3", **PRESETS["olmo3"]),
         optimizer=OptimizerConfig(learning_rate=1e-6),
         batch=BatchConfig(

@@ -17,7 +17,7 @@ https://arxiv.org/abs/2510.13786; asymptote 0.61 of its 8B run on held-out promp
 | reward | +1 / -1 | the paper |
 | interruption | at 10,240 to 12,288 thinking tokens, drawn | the paper, its words |
 | answer | at most 2,048 tokens | the paper |
-| AdamW 5e-7 | not in our notes of it | ours |
+| AdamW 5e-7, question suffix | not in our notes of it | ours |
 
 Departs: weights change between batches, theirs within one; with
 --config.rollout.token_budget=2048 --config.rollout.staleness=1
@@ -55,6 +55,10 @@ def get_config() -> Config:
         data=DataConfig(
             train="hub:POLARIS-Project/Polaris-Dataset-53K",
             question_field="problem",
+            question_suffix=(
+                "\nPlease reason step by step, and put your final answer within "
+                "\\boxed{}."
+            ),
             max_prompt_tokens=2048,
         ),
         curriculum=CurriculumConfig(filter="mask", drop_pass_rate=0.9),

@@ -171,7 +171,8 @@ def show_gap(arguments: argparse.Namespace, console: rich.console.Console) -> No
 def _settled_rows(path: pathlib.Path) -> list[dict[str, Any]]:
     """The rows of a file that are not contested."""
     rows = []
-    for number, line in enumerate(path.read_text(encoding="utf8").splitlines(), 1):
+    # Not splitlines(): it would also split at characters inside a text.
+    for number, line in enumerate(path.read_text(encoding="utf8").split("\n"), 1):
         try:
             row = json.loads(line or "{}")
             if line and not row.get("contested"):

@@ -50,6 +50,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--show", type=int, default=5, help="pairs shown per source")
     arguments = parser.parse_args(argv)
     try:
+        if arguments.write:  # before the work that would be lost
+            arguments.write.parent.mkdir(parents=True, exist_ok=True)
         training = read_problems(arguments.train)
         found = {
             source: decontamination.overlaps(

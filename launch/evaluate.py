@@ -68,6 +68,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     """
     parser = _parser()
     arguments = parser.parse_args(argv)
+    _check_used(parser, arguments)
     if arguments.spread or arguments.scaling:
         (spread if arguments.spread else scaling)(arguments)
         return
@@ -146,6 +147,23 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _check_used(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> None:
+    """Ends with an error where an option would change nothing."""
+    given = {n for n, v in vars(arguments).items() if v != parser.get_default(n)}
+    if arguments.spread:
+        way, used = "--spread", {"spread"}
+    elif arguments.scaling:
+        way, used = "--scaling", {"scaling", "between"}
+    elif arguments.checkpoint:
+        way, used = "--checkpoint", given - {"between"}
+    else:
+        way, used = "--counts alone", {"counts"}
+    idle = sorted(given - used - {"json"})
+    if idle and (given & used):
+        names = ", ".join(f"--{name}" for name in idle)
+        parser.error(f"{names}: not used with {way}; leave out what is not meant")
+
+
 def _sample(arguments: argparse.Namespace) -> list[ProblemCounts]:
     """Counts of the model behind --checkpoint; written to --output."""
     # Imported here: counts alone need no JAX.
@@ -160,8 +178,15 @@ def _sample(arguments: argparse.Namespace) -> list[ProblemCounts]:
         if getattr(arguments, flag) is not None
     }
     if any(setting.startswith("control.") for setting in changes):
-        changes["rollout.engine"] = "slots"
+        # The engine that can write into texts, less what a run set for the other.
+        changes |= {
+            "rollout.engine": "slots",
+            "rollout.prompts_at_once": 0,
+            "reward.execution": "pool",
+        }
     target = pathlib.Path(arguments.checkpoint).expanduser()
+    output = arguments.output or pathlib.Path(f"{target.name}-counts.jsonl")
+    output.parent.mkdir(parents=True, exist_ok=True)  # before the work is done
     config = loading.settings_of(target, changes)
     validate(config)
     mesh = rearranged(make_mesh(config.mesh.shape), config.mesh.rollout_shape)
@@ -182,7 +207,6 @@ def _sample(arguments: argparse.Namespace) -> list[ProblemCounts]:
         counts = model_counts.count(
             config, model, problems, pool, mesh, base=base, keep_texts=arguments.texts
         )
-    output = arguments.output or pathlib.Path(f"{target.name}-counts.jsonl")
     write_counts(output, counts)
     print(f"counts: {output}", file=sys.stderr)
     return counts

@@ -50,6 +50,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         help="walk the eight-point checklist, in order, and say what to mend first",
     )
     arguments = parser.parse_args(argv)
+    if arguments.plateau and arguments.output:
+        parser.error("--output: --plateau prints and writes no page")
     if arguments.plateau:
         _plateau(arguments)
         return

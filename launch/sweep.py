@@ -118,6 +118,8 @@ def _read(arguments: argparse.Namespace) -> tuple[str, Config, Sweep]:
         raise ValueError(f"get_config() of {recipe} must return a Config")
     if hasattr(module, "get_sweep"):
         sweep = module.get_sweep(base)
+        if sweep.steps_to and sweep.steps_to not in [row.name for row in sweep.rows]:
+            raise ValueError(f"steps_to={sweep.steps_to!r} is none of the file's rows")
     else:
         sweep = Sweep(rows=[Row("base" if not arguments.grid else "")])
     axes = {}
@@ -125,6 +127,13 @@ def _read(arguments: argparse.Namespace) -> tuple[str, Config, Sweep]:
         name, values = _axis(text)
         axes[name] = values
     if arguments.one_axis:
+        if not axes:
+            raise ValueError("--one-axis needs the settings to vary: --grid NAME=A,B")
+        if hasattr(module, "get_sweep"):
+            raise ValueError(
+                f"--one-axis leaves no room for the rows of {arguments.config}: give a "
+                "recipe without get_sweep, or --grid alone, which crosses them"
+            )
         sweep = dataclasses.replace(sweep, rows=sweeps.one_axis_rows(axes))
     elif axes:
         sweep = dataclasses.replace(sweep, rows=sweeps.crossed(sweep.rows, axes))

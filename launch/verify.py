@@ -130,7 +130,8 @@ def read_rows(path: pathlib.Path, kind: Kind) -> list[dict[str, Any]]:
       ValueError: a line is no JSON object or lacks a field, or there are none.
     """
     rows = []
-    for number, line in enumerate(path.read_text(encoding="utf8").splitlines(), 1):
+    # Not splitlines(): it would also split at characters inside a text.
+    for number, line in enumerate(path.read_text(encoding="utf8").split("\n"), 1):
         if not line.strip():
             continue
         try:

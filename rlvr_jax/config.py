@@ -22,6 +22,10 @@ class ModelConfig:
     architecture: str = ""
     """Name of a published one (rlvr_jax/models/known.py) that is to be at `path`: lets
     `launch.plan` do without the files; a run checks them against it."""
+    reference_path: str = ""
+    """A model directory or .gguf file of the policy's own architecture that the KL term
+    refers to: a teacher, as a specialist of another run. "": the policy at the
+    start."""
     hidden_size: int = 128
     """Width of a new decoder. This and the next five are read only when path is ""."""
     intermediate_size: int = 384
@@ -54,7 +58,8 @@ class ModelConfig:
     remat: str = "layer"
     """Activations recomputed in the backward pass: "layer" (all but layer inputs),
     "dots" (all but the products with weights: no product is computed twice), "none"
-    (keep everything: several times the memory)."""
+    (keep everything: several times the memory), "groups" (all but the inputs of about
+    sqrt(layers) groups of layers: the least memory, and one more forward pass)."""
 
 
 @dataclasses.dataclass
@@ -68,7 +73,8 @@ class DataConfig:
     evaluation: str = ""
     """Same forms; "" evaluates on the held-out part of `train`'s own source."""
     task_options: str = "{}"
-    """Settings of a generated task, as JSON: '{"max_operand": 20}'."""
+    """Settings of a generated task, as JSON: '{"max_operand": 20}'; of several tasks
+    under their names: '{"count": 500, "letters": {"length": 6}}'."""
     question_field: str = "question"
     answer_field: str = "answer"
     subset: str = ""
@@ -386,6 +392,9 @@ class WarmupConfig:
     steps: int = 0
     batch_size: int = 64
     learning_rate: float = 1e-3
+    loss: str = "likelihood"
+    """Per token: "likelihood" (-log pi) or "rectified" (DFT: times pi, held constant,
+    so that what the policy finds absurd no longer weighs most)."""
 
 
 @dataclasses.dataclass

@@ -50,6 +50,11 @@ def ignored(config: Config) -> Iterator[str]:
         (not model.path, ["model.architecture"], "model.path is ''"),
         (model.dtype == "float32", ["model.head_dtype"], "model.dtype is 'float32'"),
         (
+            config.objective.beta == 0,
+            ["model.reference_path"],
+            "objective.beta is 0",
+        ),
+        (
             not model.path and model.num_experts == 0,
             ["model.num_experts_per_token", "rollout.replay_routing"],
             "model.num_experts is 0",
@@ -151,7 +156,7 @@ def ignored(config: Config) -> Iterator[str]:
         ),
         (
             warmup.steps == 0,
-            ["warmup.batch_size", "warmup.learning_rate"],
+            _others(warmup, "warmup", "steps"),
             "warmup.steps is 0",
         ),
         (

@@ -33,7 +33,9 @@ class Objective:
     """Reward less the "group" mean, "rloo" mean of the others, "opo" length-weighted
     mean, "remax" greedy answer, "running_mean" of the prompt's past; "gpg", "passk",
     "best_of_group"; "gdpo" (each reward part by itself); "reinforce_pp",
-    "reinforce_pp_baseline" (whitened per token); "gae" (a critic)."""
+    "reinforce_pp_baseline" (whitened per token); "gae" (a critic); "distillation" (no
+    reward: beta times the log-ratio of model.reference_path, the teacher, to the
+    policy at each token)."""
     passk_k: int = 4
     """Completions of a set that is paid once if one of them is correct."""
     baseline_window: int = 8
@@ -159,9 +161,13 @@ class Objective:
 
 @dataclasses.dataclass
 class CriticConfig:
-    """The value model of objective.advantage="gae": a copy of the policy with a head of
-    one number."""
+    """The value model of objective.advantage="gae": a decoder like the policy's with a
+    head of one number."""
 
+    path: str = ""
+    """A reward model to start from (PPO, Tulu 3, VAPO), of the policy's architecture: a
+    directory of `launch.reward_model`, or any of transformers' classifiers of one
+    label. "": a copy of the policy, with a head that values all at 0."""
     learning_rate: float = 1e-5
     updates_per_minibatch: int = 1
     """SAO: 2."""

@@ -74,10 +74,11 @@ SCALES: dict[str, tuple[str, ...]] = {
     "running_mean": ("none",),
     "reinforce_pp": ("none",),
     "reinforce_pp_baseline": ("none",),
+    "distillation": ("none",),
 }
 """Advantage -> what it can be divided by."""
-PER_TOKEN = ("reinforce_pp", "reinforce_pp_baseline", "gae")
-WITHOUT_GROUP = ("remax", "running_mean", "reinforce_pp", "gae")
+PER_TOKEN = ("reinforce_pp", "reinforce_pp_baseline", "gae", "distillation")
+WITHOUT_GROUP = ("remax", "running_mean", "reinforce_pp", "gae", "distillation")
 """Advantages that one completion per prompt is enough for."""
 
 
@@ -169,6 +170,12 @@ def _combinations(objective: Objective) -> Iterator[str]:
 
 
 def _divergence(objective: Objective) -> Iterator[str]:
+    in_reward = objective.beta > 0 and objective.kl_placement == "reward"
+    if objective.advantage == "distillation" and not in_reward:
+        yield (
+            "objective.advantage='distillation' is the log-ratio to the reference: set "
+            "objective.beta above 0 and objective.kl_placement='reward'."
+        )
     if objective.beta == 0:
         return
     if objective.kl_placement == "loss" and objective.kl_estimator == "k1":

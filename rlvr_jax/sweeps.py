@@ -60,6 +60,10 @@ class Sweep:
     share one per seed."""
     start_settings: Settings = dataclasses.field(default_factory=dict)
     """What only the cold start has."""
+    steps_to: str = ""
+    """A row whose final score all rows are timed against: the table says at which step
+    the mean over seeds of `metric` first reaches it, in evaluations during training;
+    "" times none."""
     behaviour: str = ""
     """Regular expression of a way to answer whose share of the completions is
     counted, as "python" in the study of spurious rewards; "" counts none."""
@@ -183,6 +187,7 @@ def description(sweep: Sweep, config: str, plan: Plan) -> dict[str, Any]:
         "watched": list(sweep.watched),
         "reference": sweep.reference,
         "paper": sweep.paper,
+        "steps_to": sweep.steps_to,
         "behaviour": sweep.behaviour,
         "flags": {
             cell.name: cell.flags for cell in [*plan.starts.values(), *plan.cells]

@@ -14,7 +14,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "model.head_dtype": ("float32", "model"),
     "model.attention": ("auto", "dense", "splash"),
     "model.logprob_kernel": ("auto", "chunked", "fused"),
-    "model.remat": ("layer", "dots", "none"),
+    "model.remat": ("layer", "dots", "none", "groups"),
     "data.template": ("chat", "raw"),
     "data.too_long": ("drop", "error"),
     "curriculum.filter": ("none", "mask", "dynamic", "active"),
@@ -45,6 +45,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "objective.kl_estimator": ("k1", "k2", "k3", "abs", "k3_corrected", "k3_straight"),
     "objective.kl_placement": ("loss", "reward"),
     "objective.reference_update": ("never", "copy", "reset", "ema"),
+    "warmup.loss": ("likelihood", "rectified"),
     "optimizer.moment_dtype": ("float32", "bfloat16"),
     "optimizer.schedule": ("constant", "linear", "cosine"),
 }
@@ -224,7 +225,19 @@ def _ranges(config: Config) -> Iterator[str]:
             f"curriculum.filter={config.curriculum.filter!r} compares the completions "
             "of a prompt: set rollout.num_generations to 2 or more."
         )
-    for name in ("run_dir", "model.path", "judge.path"):
+    if config.model.reference_path and config.objective.reference_update != "never":
+        yield (
+            "model.reference_path would be replaced by the policy: set "
+            "objective.reference_update='never', or leave the path out."
+        )
+    paths = (
+        "run_dir",
+        "model.path",
+        "model.reference_path",
+        "judge.path",
+        "critic.path",
+    )
+    for name in paths:
         if "://" in setting(config, name):
             yield (
                 f"{name}={setting(config, name)!r} must be a folder that is mounted "

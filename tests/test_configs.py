@@ -2,6 +2,8 @@
 
 import importlib.util
 import pathlib
+import subprocess
+import sys
 
 import pytest
 
@@ -10,7 +12,9 @@ from rlvr_jax.data.stages import parse_stages
 from rlvr_jax.planning.chips import parse_topology
 from rlvr_jax.planning.pod_plan import has_libtpu, plan_pod
 from rlvr_jax.planning.programs import NAMES, abstract_run, lower, topology_meshes
+from rlvr_jax.rollout.scorer import reward_verifiers
 from rlvr_jax.validate import validate
+from rlvr_jax.verifiers.judge import NAMES as JUDGES
 from tests import smollm2
 from tests.end_to_end import command
 
@@ -34,6 +38,16 @@ def test_recipes_are_valid_and_say_what_they_are(path):
     opening = (ROOT / path).read_text()
     assert opening.startswith('"""')
     assert f"--config {path}" in opening.split('"""')[1]
+
+
+@pytest.mark.parametrize("path", RECIPES)
+def test_questions_of_data_sets_say_what_form_the_answer_has(path):
+    """DAPO's own words are taken off its questions, and other sets have none: a model
+    that is not told leaves answers that no verifier finds."""
+    data = recipe(path).data
+    if data.train.startswith("hub:") and path != "configs/dapo_qwen32b.py":
+        told = data.question_suffix + data.system_prompt
+        assert "Answer:" in told or "boxed" in told or "<answer>" in told
 
 
 PODS = {
@@ -80,6 +94,32 @@ def test_the_schedule_of_r1_zero():
     assert (config.optimizer.learning_rate, config.objective.beta) == (3e-6, 1e-3)
 
 
+def test_no_network_stands_behind_the_rewards_of_r1_zero():
+    """REC-40, REC-01: no supervised step; accuracy and format, each a function that a
+    process without any array package runs; no judge."""
+    config = recipe("configs/r1_zero_qwen32b.py")
+    assert config.warmup.steps == 0
+    assert config.reward.parts == "answer, format:think_answer"
+    assert (config.judge.url, config.judge.path) == ("", "")
+    names = sorted({config.reward.verifier, *reward_verifiers(config, [])})
+    assert "format:think_answer" in names
+    assert not set(names) & set(JUDGES)
+    program = (
+        "import sys\n"
+        "from rlvr_jax.verifiers import registry\n"
+        "from rlvr_jax.verifiers.base import Sample\n"
+        f"for name in {names}:\n"
+        "    text = '<think>1 + 2</think> <answer>3</answer>'\n"
+        "    print(registry.resolve(name)(Sample(name, text, '3')).status)\n"
+        "networks = {'jax', 'flax', 'torch', 'tensorflow', 'transformers', 'numpy'}\n"
+        "print(sorted(networks & {name.partition('.')[0] for name in sys.modules}))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, cwd=ROOT
+    )
+    assert done.stdout.split("\n")[:-1] == ["correct"] * len(names) + ["[]"], done
+
+
 def test_the_windows_and_the_price_of_minimax_m1():
     """REC-15: 40k to 80k in steps of 8k, loops of 3,000 tokens cut; 534,700 dollars for
     512 GPUs and three weeks are 2.07 per GPU-hour."""
@@ -91,6 +131,8 @@ def test_the_windows_and_the_price_of_minimax_m1():
     ]
     assert [window // 1024 for window in windows] == [40, 48, 56, 64, 72, 80]
     assert config.control.certain_tokens == 3000
+    # Nothing is left out for good after one bad group.
+    assert config.curriculum.revisit_after_steps == config.steps // len(windows)
     assert config.objective.surrogate == "cispo"
     price = f"${534_700 / (512 * 21 * 24):.2f}"
     assert price == "$2.07"
@@ -167,6 +209,14 @@ def test_the_run_of_magistral_leaves_out_groups_without_signal():
     assert "70.7" in opening
 
 
+def test_the_reward_of_olmo3():
+    """REC-18: open-instruct's verification_reward is 10 (F-56), its scripts leave it,
+    and advantages are centred without being divided, so that the scale stays."""
+    config = recipe("configs/olmo3_think_7b.py")
+    assert (config.reward.correct, config.reward.wrong) == (10.0, 0.0)
+    assert config.objective.scale_rewards == "none"
+
+
 def test_the_sizes_of_mimo():
     """DATA-11: 16 completions of 1,568 prompts a step, partial rollouts, and no token
     more than 4 versions behind."""
@@ -177,6 +227,35 @@ def test_the_sizes_of_mimo():
     assert 0 < rollout.token_budget < rollout.max_completion_tokens
     assert rollout.staleness + rollout.max_group_age == 4
     assert config.objective.name == "mimo"
+
+
+def test_the_pause_of_kimi_k3():
+    """DATA-12: K completions of each of N prompts; a pass pauses at a share below 1,
+    and nothing but the share pauses it."""
+    config = recipe("configs/kimi_k3_partial.py")
+    rollout = config.rollout
+    assert rollout.engine == "slots"
+    assert rollout.num_generations > 1
+    assert 0 < rollout.pause_share < 1
+    assert rollout.token_budget == rollout.max_completion_tokens
+    assert config.objective.name == "kimi_k3"
+    opening = (ROOT / "configs/kimi_k3_partial.py").read_text().split('"""')[1]
+    for unpublished in ("64 prompts x 16 is ours", "0.75 is ours", "the band is ours"):
+        assert unpublished in opening
+
+
+def test_the_run_of_olmo_3_refills_what_is_missing():
+    """REC-18: active sampling for groups of equal rewards; centred, not divided, token
+    mean, no KL, upper clip .272, truncated weights of the sampler."""
+    config = recipe("configs/olmo3_think_7b.py")
+    objective = config.objective
+    assert config.curriculum.filter == "active"
+    assert (objective.scale_rewards, objective.beta) == ("none", 0.0)
+    assert objective.loss_aggregation == "token_mean"
+    assert (objective.epsilon_low, objective.epsilon_high) == (0.2, 0.272)
+    assert objective.importance_correction == "clamp"
+    assert objective.importance_upper == 2.0
+    assert (config.batch.prompts_per_step, config.rollout.num_generations) == (64, 8)
 
 
 def test_the_run_of_scalerl():

@@ -295,6 +295,7 @@ IGNORED = [
         )
     ),
     ("critic.learning_rate", 1e-4, {}, "has no critic"),
+    ("critic.path", "models/rm", {}, "has no critic"),
     ("objective.lam", 0.9, CRITIC | {"objective.lam_alpha": 0.1}, "on the length"),
     ("objective.importance_level", "sequence", {}, "correction is 'none'"),
     ("objective.importance_upper", 4.0, {}, "correction is 'none'"),
@@ -366,6 +367,7 @@ IGNORED = [
 ]
 READ = {
     "critic.learning_rate": CRITIC,
+    "critic.path": CRITIC,
     "objective.lam": CRITIC,
     "objective.importance_level": {"objective.importance_correction": "zero"},
     "objective.importance_upper": {"objective.importance_correction": "zero"},
@@ -412,6 +414,8 @@ READ = {
     "objective.overlong_penalty": {"objective.overlong_buffer_tokens": 8},
     "warmup.batch_size": {"warmup.steps": 1},
     "warmup.learning_rate": {"warmup.steps": 1},
+    "warmup.loss": {"warmup.steps": 1},
+    "model.reference_path": {"objective.beta": 0.1},
 }
 """For what the defaults ignore: settings under which it is read."""
 

@@ -7,11 +7,11 @@ level: a word is not a deed. Gandhi et al. counted with a language model.
 
 import dataclasses
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from jaxtyping import Bool
+from jaxtyping import Bool, Float
 
 from rlvr_jax.analysis.correlation import rank_correlation
 
@@ -137,7 +137,7 @@ class Contrast:
     """Risk difference: accuracy with - accuracy without."""
     low: float
     high: float
-    """95 % (Newcombe's score interval)."""
+    """95 %; see `accuracy_contrast`."""
 
     @property
     def share(self) -> float:
@@ -147,7 +147,11 @@ class Contrast:
 
 
 def accuracy_contrast(
-    has: Bool[np.ndarray, " N"], correct: Bool[np.ndarray, " N"]
+    has: Bool[np.ndarray, " N"],
+    correct: Bool[np.ndarray, " N"],
+    problems: Sequence[Hashable] = (),
+    *,
+    seed: int = 0,
 ) -> Contrast:
     """The 2 x 2 table of a behaviour and correctness, and the risk difference.
 
@@ -157,10 +161,15 @@ def accuracy_contrast(
     Args:
       has: the trace has the behaviour.
       correct: the verifier accepted it.
+      problems: which problem each trace answers; empty where all are different.
+        Traces of one problem share its difficulty: they are no independent evidence.
+      seed: of the bootstrap.
 
     Returns:
       the table and the difference with an interval that also holds for 0 or all
-      correct.
+      correct: Newcombe's score interval for one trace per problem, else the Bayesian
+      bootstrap over problems, with a best and a worst one added as in
+      `core.passk.mean_interval`.
 
     Raises:
       ValueError: one of the groups is empty.
@@ -175,23 +184,30 @@ def accuracy_contrast(
             "accuracy_contrast: needs traces with the behaviour and without, got "
             f"{a + b} and {c + d}."
         )
-    one, two = _wilson(a, a + b), _wilson(c, c + d)
-    rates = a / (a + b), c / (c + d)
-    difference = rates[0] - rates[1]
-    below = np.hypot(rates[0] - one[0], two[1] - rates[1])
-    above = np.hypot(one[1] - rates[0], rates[1] - two[0])
-    low, high = float(difference - below), float(difference + above)
-    return Contrast(a, b, c, d, difference, low, high)
+    difference = a / (a + b) - c / (c + d)
+    _, number = np.unique([str(p) for p in problems], return_inverse=True)
+    if number.size in (0, number.max(initial=-1) + 1):
+        low, high = _newcombe(a, b, c, d)
+    else:
+        cells = np.stack(
+            [has & correct, has & ~correct, ~has & correct, ~has & ~correct]
+        )
+        counts = np.stack([np.bincount(number, cell) for cell in cells], axis=1)
+        low, high = _over_problems(counts, seed)
+    return Contrast(a, b, c, d, difference, min(low, difference), max(high, difference))
 
 
 def behaviour_table(
-    texts: Sequence[str], correct: Sequence[float] | Sequence[int]
+    texts: Sequence[str],
+    correct: Sequence[float] | Sequence[int],
+    problems: Sequence[Hashable] = (),
 ) -> dict[str, Any]:
     """Shares of traces with each behaviour, and what they go with.
 
     Args:
       texts: completions.
       correct: 1 or 0 of each.
+      problems: as in `accuracy_contrast`.
 
     Returns:
       behaviour -> {"share", "per_trace", "accuracy_difference": [mean, low, high] or
@@ -210,7 +226,7 @@ def behaviour_table(
         has = number > 0
         contrast = None
         if has.any() and not has.all():
-            table = accuracy_contrast(has, right)
+            table = accuracy_contrast(has, right, problems)
             contrast = [table.difference, table.low, table.high]
         found[name] = {
             "share": float(has.mean()),
@@ -253,6 +269,32 @@ def length_with_behaviour(
         for pairs in (lengths, rates)
     ]
     return rank_correlation(changes[0], changes[1])
+
+
+def _newcombe(a: int, b: int, c: int, d: int) -> tuple[float, float]:
+    """Of a / (a + b) - c / (c + d), all traces independent."""
+    one, two = _wilson(a, a + b), _wilson(c, c + d)
+    rates = a / (a + b), c / (c + d)
+    below = np.hypot(rates[0] - one[0], two[1] - rates[1])
+    above = np.hypot(one[1] - rates[0], rates[1] - two[0])
+    difference = rates[0] - rates[1]
+    return float(difference - below), float(difference + above)
+
+
+def _over_problems(
+    counts: Float[np.ndarray, "P 4"], seed: int, resamples: int = 4000
+) -> tuple[float, float]:
+    """Of the same difference, where each row has the four counts of one problem."""
+    having = counts[:, :2].sum() / len(counts)
+    without = counts[:, 2:].sum() / len(counts)
+    best, worst = [having, 0, 0, without], [0, having, without, 0]
+    counts = np.concatenate([counts, [best, worst]])
+    rng, found = np.random.default_rng(seed), []
+    for _ in range(resamples):
+        a, b, c, d = rng.standard_exponential(len(counts)) @ counts
+        found.append(a / (a + b) - c / (c + d))
+    low, high = np.quantile(found, [0.025, 0.975])
+    return float(low), float(high)
 
 
 def _wilson(hits: int, count: int) -> tuple[float, float]:

@@ -134,6 +134,15 @@ CRITIC = Section(
             "",
             (("critic/value_mean", "value"), ("critic/return_mean", "return")),
         ),
+        Chart(
+            "Value less return",
+            "",
+            (
+                ("critic/bias_first", "first quarter of completions"),
+                ("critic/bias_last", "last quarter"),
+            ),
+            "A critic from a reward model may be right at the end alone.",
+        ),
         Chart("Critic's loss", "", (("critic/loss", "per token"),)),
         Chart("Clipped values", "share", (("critic/clip_share", "of the tokens"),)),
     ),

@@ -58,6 +58,7 @@ def summary(problems: Sequence[ProblemCounts], *, seed: int = 0) -> dict[str, An
         found["behaviours"] = behaviour_table(
             [text for problem in problems for text in problem.completions],
             [right for problem in problems for right in problem.correct],
+            [problem.id for problem in problems for _ in problem.completions],
         )
     return found
 

@@ -13,6 +13,7 @@ import gzip
 import json
 import os
 import pathlib
+import zlib
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -74,12 +75,20 @@ def read_counts(path: str | os.PathLike[str]) -> list[ProblemCounts]:
     """Reads .jsonl or .jsonl.gz; other fields than the known ones are passed over.
 
     Raises:
-      ValueError: a line is not such an object, an id comes twice, or there is no line;
-        the message names file and line.
+      ValueError: a line is not such an object, an id comes twice, there is no line, or
+        a compressed file is cut off; the message names file and line.
       FileNotFoundError: no such file.
     """
     file = pathlib.Path(path)
-    content = gzip.open(file).read() if file.suffix == ".gz" else file.read_bytes()
+    content = file.read_bytes()
+    if file.suffix == ".gz":
+        try:
+            content = gzip.decompress(content)
+        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+            raise ValueError(
+                f"{file}: the compressed file is cut off or damaged ({error}); copy or "
+                "write it again"
+            ) from None
     found: dict[str, ProblemCounts] = {}
     for number, line in enumerate(content.split(b"\n"), 1):
         if not line.strip():

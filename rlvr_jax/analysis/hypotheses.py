@@ -122,7 +122,7 @@ def section(found: Sequence[Verdict]) -> str:
 
 
 def _is_gain(value: Interval | None) -> bool | None:
-    """True above 0, False where the interval holds 0 or less; None with one seed."""
+    """True above 0, False where the interval holds 0 or less; None without one."""
     if value is None or value[1] is None:
         return None
     return value[1] > 0
@@ -132,7 +132,7 @@ def _words(role: str, value: Interval | None) -> str:
     if value is None:
         return f"{role}: no seed"
     mean, low, high = value
-    ends = " (one seed)" if low is None else f" [{low:+.1f}, {high:+.1f}]"
+    ends = " (no interval)" if low is None else f" [{low:+.1f}, {high:+.1f}]"
     return f"{role} {mean:+.1f}{ends}"
 
 

@@ -114,3 +114,40 @@ def _ceiling(run: Run) -> float | None:
 
 def _family(run: Run) -> str:
     return str(run.setting("model.path") or "new decoder")
+
+
+def distil_or_reinforce(
+    *,
+    teacher: float | None,
+    student: float,
+    target: float,
+) -> str:
+    """Which way to train a small model, by what there is to learn from.
+
+    Distillation is the cheaper way to what a teacher can do; RL is the only one beyond
+    it, and where there is no teacher. Published: of Qwen2.5-32B on AIME 2024,
+    distillation 72.6 and RL 47.0, 25.6 points less; of Qwen3-8B, on-policy distillation
+    in 1,800 GPU-hours and RL in 17,920, a tenth.
+
+    Args:
+      teacher: its accuracy, None without one that may be used.
+      student: the accuracy now.
+      target: the accuracy wanted.
+
+    Returns:
+      "stop" (the target is reached), "distil", "reinforce", or "distil, then reinforce"
+      (the teacher is better than the student, and the target beyond it).
+
+    References:
+      DeepSeek-R1, sec. 4.1. https://arxiv.org/abs/2501.12948
+      Qwen3. https://arxiv.org/abs/2505.09388
+
+    Example:
+      >>> distil_or_reinforce(teacher=0.8, student=0.3, target=0.7)
+      'distil'
+    """
+    if student >= target:
+        return "stop"
+    if teacher is None or teacher <= student:
+        return "reinforce"
+    return "distil" if teacher >= target else "distil, then reinforce"

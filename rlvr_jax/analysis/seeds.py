@@ -11,7 +11,7 @@ from scipy import special
 
 def difference_interval(
     before: Sequence[float], after: Sequence[float], level: float = 0.95
-) -> tuple[float, float, float]:
+) -> tuple[float, float | None, float | None]:
     """Mean of `after` less mean of `before` with Welch's interval.
 
     Args:
@@ -20,7 +20,8 @@ def difference_interval(
       level: of the interval.
 
     Returns:
-      (difference, low, high).
+      (difference, low, high); no ends (None) where no arm has any spread: equal
+      scores of a few seeds do not say how far a further one would be.
 
     Raises:
       ValueError: an arm with fewer than two seeds: one run has no spread.
@@ -39,7 +40,7 @@ def difference_interval(
     parts = one.var(ddof=1) / len(one), two.var(ddof=1) / len(two)
     difference, variance = float(two.mean() - one.mean()), sum(parts)
     if variance == 0:
-        return difference, difference, difference
+        return difference, None, None
     freedom = variance**2 / sum(
         part**2 / (len(arm) - 1) for part, arm in zip(parts, (one, two), strict=True)
     )
@@ -87,11 +88,14 @@ def main_effects(
       one effect per switch.
 
     Raises:
-      ValueError: the design is not balanced, so effects would mix.
+      ValueError: a combination is missing or comes more often, so effects would mix.
     """
-    signs = 2 * switches - 1
-    if not np.array_equal(signs.T @ signs, len(signs) * np.eye(signs.shape[1])):
+    rows, times = np.unique(switches, axis=0, return_counts=True)
+    of_two = np.isin(switches, (0, 1)).all() and len(rows) == 2 ** switches.shape[1]
+    if not of_two or np.ptp(times) > 0:
         raise ValueError(
-            "main_effects: needs every combination of the switches equally often."
+            "main_effects: needs every combination of the switches, each 0 or 1, "
+            f"equally often; got {len(switches)} runs of {len(rows)} combinations of "
+            f"{switches.shape[1]} switches."
         )
-    return 2 * (signs.T @ scores) / len(scores)
+    return 2 * ((2 * switches - 1).T @ scores) / len(scores)

@@ -13,9 +13,10 @@ from scipy import special
 
 from rlvr_jax.analysis import catalog, charts, evaluations, page, plots, svg
 from rlvr_jax.analysis.runs import Run, Series, load_run
+from rlvr_jax.analysis.trends import steps_to
 
 Interval = tuple[float, float | None, float | None]
-"""(mean, low, high); no ends with one seed."""
+"""(mean, low, high); no ends with one seed, nor where all seeds agree."""
 
 
 class SweepRow(NamedTuple):
@@ -46,6 +47,8 @@ class SweepResults:
     reference: tuple[str, float] | None
     planned: list[int]
     rows: list[SweepRow]
+    steps_to: str = ""
+    """The row whose final score all are timed against; "" for none."""
 
 
 def is_sweep(folder: str | os.PathLike[str]) -> bool:
@@ -81,6 +84,7 @@ def load_sweep(folder: str | os.PathLike[str]) -> SweepResults:
         reference=tuple(reference) if reference else None,
         planned=told["seeds"],
         rows=rows,
+        steps_to=told.get("steps_to", ""),
     )
 
 
@@ -90,12 +94,12 @@ def interval(values: Sequence[float], level: float = 0.95) -> Interval:
     Example:
       >>> interval([1.0, 2.0, 3.0])  # t = 4.303 for 2 degrees of freedom
       (2.0, -0.484, 4.484)
-      >>> interval([1.0])
-      (1.0, None, None)
+      >>> interval([1.0]), interval([2.0, 2.0])  # no spread to go by
+      ((1.0, None, None), (2.0, None, None))
     """
     data = np.asarray(values, np.float64)
     mean = float(data.mean())
-    if len(data) < 2:
+    if len(data) < 2 or np.ptp(data) == 0:
         return mean, None, None
     error = data.std(ddof=1) / np.sqrt(len(data))
     half = float(special.stdtrit(len(data) - 1, 0.5 + level / 2) * error)
@@ -112,8 +116,11 @@ def table_rows(results: SweepResults) -> list[dict[str, Any]]:
     """The table as JSON values: name, mean, low, high, seeds, paper and more.
 
     "change" is against the row before, paired by seed; "gain" against the start.
+    "steps_to" is there where the sweep asks for it, None for a row that never got
+    there.
     """
     found, previous = [], None
+    level = _level(results)
     for row in results.rows:
         values = [row.after[seed] for seed in row.seeds]
         mean, low, high = interval(values) if values else (None, None, None)
@@ -131,6 +138,7 @@ def table_rows(results: SweepResults) -> list[dict[str, Any]]:
                 "gain": difference(row.before, row.after),
                 "watched": row.watched,
             }
+            | ({} if level is None else {"steps_to": _reached(row, results, level)})
         )
         previous = row
     if results.reference:
@@ -164,6 +172,11 @@ def notes(results: SweepResults) -> list[str]:
     ]
     if results.paper:
         said.append(f"Paper: {results.paper}.")
+    if _level(results) is not None:
+        said.append(
+            f"Steps: the first evaluation at which a row's mean over seeds is at the "
+            f"final score of {results.steps_to}."
+        )
     if done < planned:
         said.append(f"{planned - done} of {planned} cells are not finished.")
     return said
@@ -236,6 +249,27 @@ def _row(told: dict[str, Any], runs: dict[int, Run], sweep: dict[str, Any]) -> S
     )
 
 
+def _level(results: SweepResults) -> float | None:
+    """The final score, in the metric's own unit, that rows are timed against."""
+    for row in results.rows:
+        if row.name == results.steps_to:
+            curve = _curve(row, results.metric)
+            return None if curve is None else float(curve.values[-1])
+    return None  # None asked for, or that row was not run.
+
+
+def _reached(row: SweepRow, results: SweepResults, level: float) -> float | None:
+    curve = _curve(row, results.metric)
+    return None if curve is None else steps_to(curve.steps, curve.values, level)
+
+
+def _curve(row: SweepRow, metric: str) -> Series | None:
+    """The metric over the steps at which all of a row's runs were evaluated."""
+    if not row.runs:
+        return None
+    return _mean_run(row).metrics.get(f"evaluation/{metric}")
+
+
 def _shares(run: Run, pattern: re.Pattern) -> tuple[float, float]:
     """Shares of completions with the pattern, first and last logged step, percent."""
     steps = sorted({row["step"] for row in run.completions})
@@ -251,15 +285,22 @@ def _cells(results: SweepResults) -> tuple[list[str], list[list[str]]]:
     watched = list(dict.fromkeys(n for row in results.rows for n in row.watched))
     papers = any(row.paper is not None for row in results.rows) or results.reference
     headings = ["row", results.metric, "95 %", *(["paper"] if papers else [])]
-    headings += ["seeds", "change", "from start", *map(_heading, watched)]
+    headings += ["seeds", "change", "from start"]
+    rows = table_rows(results)
+    timed = any("steps_to" in row for row in rows)
+    headings += [f"steps to {results.steps_to}"] if timed else []
+    headings += map(_heading, watched)
     lines = []
-    for row in table_rows(results):
+    for row in rows:
         ends = _ends(row["low"], row["high"])
         line = [row["name"], _number(row["mean"]), ends]
         if papers:
             line.append("" if row["paper"] is None else f"{row['paper']:g}")
         line.append(str(row["seeds"]) if row["seeds"] else "")
         line += [_signed(row["change"]), _signed(row["gain"])]
+        if timed:
+            steps = row.get("steps_to")
+            line.append("" if steps is None else f"{steps:g}")
         for name in watched:
             value = row["watched"].get(name)
             line.append("" if value is None else _shown(name, value[0]))

@@ -86,6 +86,39 @@ def performance(points: Sequence[Forced]) -> float:
     return max(point.accuracy for point in points)
 
 
+def log_law(points: Sequence[Forced]) -> tuple[float, float]:
+    r"""Least squares of accuracy = a + b log(tokens).
+
+    Args:
+      points: accuracy at each mean number of thinking tokens, above 0.
+
+    Returns:
+      (a, b): b is the accuracy that e times as many tokens buy; log 2 times it, that of
+      a doubling.
+
+    Raises:
+      ValueError: fewer than two lengths, or one that is not above 0.
+
+    References:
+      Claude's extended thinking, 2025.
+      https://www.anthropic.com/news/visible-extended-thinking
+
+    Example:
+      >>> a, b = log_law([Forced(100, 0.2), Forced(1000, 0.4)])
+      >>> round(a, 3), round(float(b * np.log(10)), 3)
+      (-0.2, 0.2)
+    """
+    lengths = np.array([point.tokens for point in points])
+    if len(set(lengths.tolist())) < 2 or (lengths <= 0).any():
+        raise ValueError(
+            "log_law: needs two different lengths or more, all above 0, got "
+            f"{lengths.tolist()}"
+        )
+    accuracies = np.array([point.accuracy for point in points])
+    b, a = np.polyfit(np.log(lengths), accuracies, 1)
+    return float(a), float(b)
+
+
 def thinking_tokens(problems: Sequence[ProblemCounts]) -> Int[np.ndarray, " N"]:
     """Of all completions.
 

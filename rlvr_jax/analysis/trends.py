@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Real
 
 
 class Slope(NamedTuple):
@@ -85,7 +85,7 @@ def length_after_the_plateau(
 
 
 def steps_to(
-    steps: Float[np.ndarray, " N"], values: Float[np.ndarray, " N"], level: float
+    steps: Real[np.ndarray, " N"], values: Float[np.ndarray, " N"], level: float
 ) -> float | None:
     """The first step at which a curve is at `level` or above; None if it never is.
 

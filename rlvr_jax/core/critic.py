@@ -185,10 +185,55 @@ def explained_variance_by_progress(
       [0. 1.]
     """
     kept = token_mask.astype(bool)
+    return _explained(values, returns, kept, _progress(kept, bins), bins)
+
+
+def value_bias_by_progress(
+    values: Float[Array, "B T"],
+    returns: Float[Array, "B T"],
+    token_mask: TokenMask,
+    *,
+    bins: int = 10,
+) -> Float[Array, " bins"]:
+    r"""Mean of V - R by how far into its completion a token stands.
+
+    What `explained_variance` does not see. A critic that starts from a reward model is
+    right at the end, where that was trained, and may be wrong by as much as it likes
+    before: values that rise along a completion raise the advantages of early tokens,
+    whatever these say (VC-PPO).
+
+    Args:
+      values: the critic's V_t when the completions were sampled.
+      returns: Monte-Carlo returns.
+      token_mask: 1 on tokens that count.
+      bins: number of equal parts of a completion; bin 0 is its beginning.
+
+    Returns:
+      the mean per bin, [bins], in the unit of `values`; 0 where no token is.
+
+    References:
+      VC-PPO. https://arxiv.org/abs/2503.01491
+
+    Example:
+      >>> returns, mask = jnp.array([[1.0, 1.0]]), jnp.ones((1, 2))
+      >>> print(value_bias_by_progress(jnp.array([[0.25, 1.0]]), returns, mask, bins=2))
+      [-0.75  0.  ]
+    """
+    kept = token_mask.astype(bool)
+    bias = jnp.where(kept, widened(values) - widened(returns), 0)
+    part = _progress(kept, bins)
+    total, count = (
+        jax.ops.segment_sum(each.reshape(-1), part.reshape(-1), num_segments=bins)
+        for each in (bias, kept.astype(bias.dtype))
+    )
+    return total / jnp.maximum(count, 1)
+
+
+def _progress(kept: Bool[Array, "B T"], bins: int) -> Int[Array, "B T"]:
+    """Which of `bins` equal parts of its completion each kept token stands in."""
     before = jnp.cumsum(kept, axis=1) - 1
     length = jnp.maximum(jnp.sum(kept, axis=1, keepdims=True), 1)
-    part = jnp.where(kept, before * bins // length, 0)
-    return _explained(values, returns, kept, part, bins)
+    return jnp.where(kept, before * bins // length, 0)
 
 
 def _explained(

@@ -202,6 +202,15 @@ PRESETS: dict[str, dict[str, Any]] = {
         "loss_aggregation": "sequence_mean",
         "overlong_filter": False,
     },
+    # Kimi K3: a band whatever the sign, over the sampler's log-probs.
+    "kimi_k3": {
+        "scale_rewards": "none",
+        "old_policy": "rollout",
+        "surrogate": "dis",
+        "epsilon_low": 0.5,
+        "epsilon_high": 1.0,
+        "overlong_filter": False,
+    },
     # MiMo-V2.6: bands by the advantage's sign, over the sampler's log-probs.
     "mimo": {
         "old_policy": "rollout",
@@ -218,6 +227,15 @@ PRESETS: dict[str, dict[str, Any]] = {
         "surrogate": "reinforce",
         "token_band": (0.5, 2.0),
         "sequence_band": (0.996, 1.001),
+    },
+    # On-policy distillation, https://thinkingmachines.ai/blog/on-policy-distillation
+    "opd": {
+        **_IN_REWARD,
+        "advantage": "distillation",
+        "scale_rewards": "none",
+        "surrogate": "ratio",
+        "beta": 1.0,
+        "overlong_filter": False,
     },
     # RGRA, https://arxiv.org/abs/2603.18756
     "rgra": {

@@ -1,4 +1,4 @@
-"""Advantages from rewards per step of the reasoning (process supervision)."""
+"""Scores per step of the reasoning (process supervision): advantages, one number."""
 
 import jax
 import jax.numpy as jnp
@@ -7,6 +7,7 @@ from jaxtyping import Array, Bool, Float, Int
 from rlvr_jax.core import groups
 from rlvr_jax.core.returns import suffix_scan
 from rlvr_jax.core.shapes import TokenMask
+from rlvr_jax.types import Ratio
 
 
 def process_advantages(
@@ -85,3 +86,151 @@ def _normalised_steps(
     )
     differ = ends & ~(largest <= smallest)[:, None]
     return jnp.where(differ, centred / jnp.where(differ, std + epsilon, 1), 0)
+
+
+def solution_scores(
+    step_scores: Float[Array, "B S"],
+    step_mask: Bool[Array, "B S"],
+    *,
+    aggregation: str,
+) -> Float[Array, " B"]:
+    r"""One score per solution from the scores of its steps.
+
+        min       the weakest step              (Math-Shepherd)
+        product   all steps are right           (Let's Verify Step by Step)
+        last      that of the last step         (compute-optimal test-time scaling)
+        mean      over the steps
+
+    Args:
+      step_scores: chance that each step is right, in 0..1.
+      step_mask: True on steps that the solution has; in any places.
+      aggregation: how they become one.
+
+    Returns:
+      a score per solution, [B]; 0 for one without any step.
+
+    Raises:
+      ValueError: `aggregation` is none of these.
+
+    References:
+      Math-Shepherd, sec. 3.4. https://arxiv.org/abs/2312.08935
+      Let's Verify Step by Step, app. F. https://arxiv.org/abs/2305.20050
+      Snell et al., app. E. https://arxiv.org/abs/2408.03314
+
+    Example:
+      >>> scores, steps = jnp.array([[0.9, 0.2, 0.8]]), jnp.ones((1, 3), bool)
+      >>> (found,) = solution_scores(scores, steps, aggregation="product")
+      >>> round(float(found), 4)
+      0.144
+    """
+    known = ("min", "product", "last", "mean")
+    if aggregation not in known:
+        raise ValueError(
+            f"solution_scores: aggregation must be one of {', '.join(known)}, got "
+            f"{aggregation!r}."
+        )
+    scores = groups.widened(step_scores)
+    any_step = step_mask.any(axis=1)
+    if aggregation == "min":
+        found = jnp.min(scores, axis=1, where=step_mask, initial=jnp.inf)
+    elif aggregation == "product":
+        found = jnp.prod(scores, axis=1, where=step_mask)
+    elif aggregation == "last":
+        found = jnp.take_along_axis(scores, _last_step(step_mask)[:, None], 1)[:, 0]
+    else:
+        count = jnp.maximum(step_mask.sum(axis=1), 1)
+        found = jnp.sum(scores, axis=1, where=step_mask) / count
+    return jnp.where(any_step, found, 0)
+
+
+def weakest_is_last_share(
+    step_scores: Float[Array, "B S"], step_mask: Bool[Array, "B S"]
+) -> Float[Array, ""]:
+    r"""How often the lowest score stands at the last step: is it a process model?
+
+    A model that judges steps finds the weakest anywhere, at the last of S in 1/S; one
+    that judges outcomes only knows at the end. Equal lowest scores share the solution.
+
+    Args:
+      step_scores: of each step.
+      step_mask: True on steps that the solution has.
+
+    Returns:
+      the share of solutions, over those that have a step.
+
+    References:
+      The Lessons of Developing PRMs, sec. 4.2. https://arxiv.org/abs/2501.07301
+
+    Example:
+      >>> steps = jnp.ones((2, 3), bool)
+      >>> scores = jnp.array([[0.9, 0.8, 0.1], [0.2, 0.9, 0.9]])
+      >>> print(weakest_is_last_share(scores, steps))
+      0.5
+    """
+    scores = groups.widened(step_scores)
+    lowest = jnp.min(scores, axis=1, where=step_mask, initial=jnp.inf, keepdims=True)
+    ties = step_mask & (scores == lowest)
+    at_last = jnp.take_along_axis(ties, _last_step(step_mask)[:, None], 1)[:, 0]
+    shares = at_last / jnp.maximum(ties.sum(axis=1), 1)
+    return shares.sum() / jnp.maximum(step_mask.any(axis=1).sum(), 1)
+
+
+def _last_step(step_mask: Bool[Array, "B S"]) -> Int[Array, " B"]:
+    places = jnp.arange(step_mask.shape[1])
+    return jnp.max(jnp.where(step_mask, places, 0), axis=1)
+
+
+def first_errors(
+    step_scores: Float[Array, "B S"],
+    step_mask: Bool[Array, "B S"],
+    *,
+    threshold: float = 0.5,
+) -> Int[Array, " B"]:
+    """The first step that a process reward model takes for wrong.
+
+    Args:
+      step_scores: chance that each step is right.
+      step_mask: True on steps that the solution has.
+      threshold: a lower score is an error.
+
+    Returns:
+      the place of the step, -1 where none is below.
+
+    Example:
+      >>> scores = jnp.array([[0.9, 0.2, 0.1], [0.9, 0.8, 0.7]])
+      >>> print(first_errors(scores, jnp.ones((2, 3), bool)))
+      [ 1 -1]
+    """
+    below = step_mask & (step_scores < threshold)
+    return jnp.where(below.any(axis=1), jnp.argmax(below, axis=1), -1)
+
+
+def first_error_f1(
+    predicted: Int[Array, " N"], true: Int[Array, " N"]
+) -> Float[Array, ""]:
+    r"""How well first errors are found: ProcessBench's F1.
+
+        F1 = 2 a b / (a + b)
+
+    a: share of solutions with an error whose place is found exactly; b: share of
+    solutions without one that are let pass. A judge that never objects gets 0, however
+    many solutions are right.
+
+    Args:
+      predicted: of `first_errors`.
+      true: the place of the first wrong step, -1 for none.
+
+    Returns:
+      F1 in 0..1; 0 where either kind of solution is missing.
+
+    References:
+      ProcessBench, sec. 3. https://arxiv.org/abs/2412.06559
+
+    Example:
+      >>> print(first_error_f1(jnp.array([1, 2, -1, -1]), jnp.array([1, 1, -1, -1])))
+      0.6666667
+    """
+    same, wrong = predicted == true, true >= 0
+    found = Ratio(jnp.sum(same & wrong) * 1.0, jnp.sum(wrong) * 1.0).value()
+    passed = Ratio(jnp.sum(same & ~wrong) * 1.0, jnp.sum(~wrong) * 1.0).value()
+    return Ratio(2 * found * passed, found + passed).value()

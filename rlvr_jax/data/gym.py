@@ -5,6 +5,7 @@ https://github.com/open-thought/reasoning-gym (Apache-2.0), an optional dependen
 '{"count": 500, "num_terms": 3}'.
 """
 
+import ast
 import importlib
 import json
 from typing import Any
@@ -15,6 +16,12 @@ from rlvr_jax.data.tasks import Amount
 
 _HELD_OUT = 2**30
 """Added to the seed of the held-out stream."""
+_EXAMPLES = {
+    "graph_color": "possible_answer",
+    "propositional_logic": "example_answer",
+    "rubiks_cube": "example_correct_answer",
+}
+"""Data set -> where its metadata have a right answer; its entries have none."""
 _INSTRUCTION = "\n\nPut the answer in <answer> </answer> tags."
 
 
@@ -41,6 +48,11 @@ def generate(
         settings.
     """
     package = _package()
+    if name == "composite":
+        raise ValueError(
+            "gym:composite is a mix: name its parts in data.train with commas between, "
+            "as gym:chain_sum,gym:gcd, and their shares in data.mix"
+        )
     known = list(importlib.import_module("reasoning_gym.factory").DATASETS)
     if name not in known:
         raise ValueError(names.unknown("gym", name, known, "data.train"))
@@ -57,12 +69,12 @@ def generate(
         for index in range(wanted):
             entry = dataset[index]
             meta = {"domain": name}
-            if entry["answer"] is not None:  # some have a scorer and no solution
-                meta["solution"] = f"<answer>{entry['answer']}</answer>"
+            if (answer := _answer(name, entry)) is not None:
+                meta["solution"] = f"<answer>{answer}</answer>"
             problem = Problem(
                 f"{name}-{split}-{index}",
                 entry["question"] + _INSTRUCTION,
-                reference | {"index": index},
+                reference | {"index": index} | _as_literal(entry),
                 "gym",
                 meta,
             )
@@ -72,6 +84,27 @@ def generate(
             f"gym:{name}: {type(error).__name__}: {error} (data.task_options)"
         ) from error
     return list(problems.values())
+
+
+def _answer(name: str, entry: dict[str, Any]) -> str | None:
+    """A right answer as text; some data sets have a scorer and none."""
+    answer = entry["answer"]
+    if answer is None and name in _EXAMPLES:
+        answer = entry["metadata"].get(_EXAMPLES[name])
+    return json.dumps(answer) if isinstance(answer, dict) else answer
+
+
+def _as_literal(entry: dict[str, Any]) -> dict[str, str]:
+    """The entry as a Python literal, where it is one.
+
+    A worker then has the very entry: some data sets make another one of the same seed
+    in another process, and some take seconds to make one.
+    """
+    text = repr(entry)
+    try:
+        return {"entry": text} if ast.literal_eval(text) == entry else {}
+    except (ValueError, SyntaxError):
+        return {}
 
 
 def _package() -> Any:

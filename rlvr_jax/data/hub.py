@@ -83,4 +83,5 @@ def _explained(error: Exception, name: str) -> Exception:
 
 
 def _first_line(error: Exception) -> str:
-    return f"{type(error).__name__}: {str(error).strip().splitlines()[0]}"
+    first, _, _ = str(error).strip().partition("\n")
+    return f"{type(error).__name__}: {first}" if first else type(error).__name__

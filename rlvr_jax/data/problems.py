@@ -72,12 +72,23 @@ def load_problems(
             "data.deduplicate=False"
         )
     return [
-        dataclasses.replace(p, verifier=_verifier(p, default_verifier)) for p in chosen
+        dataclasses.replace(p, verifier=verifier_of(p, default_verifier))
+        for p in chosen
     ]
 
 
-def _verifier(problem: Problem, default: str) -> str:
-    """That of the row; then one of the user's choice; then what its fields call for."""
+def verifier_of(problem: Problem, default: str) -> str:
+    """That of the row; then one of the user's choice; then what its fields call for.
+
+    Args:
+      problem: as read from its source.
+      default: reward.verifier; "math" is no choice of the user's.
+
+    Example:
+      >>> problem = Problem("a", "Add.", None, "", {"test_list": ["assert f(1) == 2"]})
+      >>> verifier_of(problem, "math"), verifier_of(problem, "exact")
+      ('code', 'exact')
+    """
     chosen = problem.verifier or ("" if default == "math" else default)
     return chosen or forms.verifier_for(problem.meta) or default
 

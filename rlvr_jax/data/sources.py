@@ -1,5 +1,6 @@
 """Reads one source: a packaged set, a generated task, a file or a data set."""
 
+import json
 import pathlib
 import re
 from typing import Any, NamedTuple
@@ -61,16 +62,12 @@ def read_source(source: str, data: config_lib.DataConfig, seed: int) -> Parts:
 
 def _read_whole(source: str, data: config_lib.DataConfig, seed: int) -> Parts:
     kind, _, name = source.partition(":")
-    if kind == "task":
-        options = data.task_options
+    if kind in ("task", "gym"):
+        generate = tasks.generate if kind == "task" else gym.generate
+        options = _options_of(name, data)
         return Parts(
-            tasks.generate(name, seed, "train", options=options),
-            tasks.generate(name, seed, "evaluation", options=options),
-        )
-    if kind == "gym":
-        return Parts(
-            gym.generate(name, seed, "train", options=data.task_options),
-            gym.generate(name, seed, "evaluation", options=data.task_options),
+            generate(name, seed, "train", options=options),
+            generate(name, seed, "evaluation", options=options),
         )
     if kind == "packaged":
         train, test = (
@@ -92,6 +89,22 @@ def _read_whole(source: str, data: config_lib.DataConfig, seed: int) -> Parts:
         )
         return Parts(train, test)
     return Parts(_read_file(place_of(source), data), [])
+
+
+def _options_of(name: str, data: config_lib.DataConfig) -> str | dict[str, Any]:
+    """The options of one generated source: those of all, and those under its name."""
+    try:
+        given = json.loads(data.task_options)
+    except json.JSONDecodeError:
+        return data.task_options  # the source says what is wrong with it
+    if not isinstance(given, dict):
+        return data.task_options
+    every = ",".join((data.train, data.evaluation, data.decontaminate))
+    parts = (_FIRST_ROWS.sub("", part.strip()) for part in every.split(","))
+    generated = {part.partition(":")[2] for part in parts} | {name}
+    own = {key for key, value in given.items() if isinstance(value, dict)} & generated
+    shared = {key: value for key, value in given.items() if key not in own}
+    return shared | (given[name] if name in own else {})
 
 
 def _read_file(

@@ -21,15 +21,31 @@ from rlvr_jax.models.attention import (
 from rlvr_jax.models.caches import CompletionCache, PromptCache
 from rlvr_jax.models.experts import expert_mlp
 from rlvr_jax.models.parameters import parameter_shapes
+from rlvr_jax.models.products import product
 from rlvr_jax.models.splash import Splash, splash_attention
 
 DOWN, UP = "_lora_a", "_lora_b"
 """Ends of the names of an adapter's two matrices."""
 REMAT_POLICIES = {
     "layer": None,
+    "groups": None,
     "dots": jax.checkpoint_policies.dots_with_no_batch_dims_saveable,
 }
 """What the backward pass finds kept beside the input of each layer."""
+
+
+def layers_per_group(layers: int) -> int:
+    """How many layers remat "groups" computes again at once.
+
+    The backward pass keeps the input of each group, and those of one group's layers:
+    the divisor of `layers` for which layers / size + size is least, near its root.
+
+    Example:
+      >>> [layers_per_group(n) for n in (64, 30, 28, 7)]
+      [8, 5, 4, 1]
+    """
+    divisors = [n for n in range(1, layers + 1) if layers % n == 0]
+    return min(divisors, key=lambda size: layers // size + size)
 
 
 class Decoder(nnx.Module):
@@ -254,7 +270,7 @@ class Decoder(nnx.Module):
         )
 
         def project(inputs, name):
-            outputs = inputs @ weights[name]
+            outputs = product(inputs, weights[name])
             if (down := weights.get(name + DOWN)) is not None:  # models/lora.py
                 outputs += self.lora_scale * ((inputs @ down) @ weights[name + UP])
             bias = weights.get(f"{name}_bias")
@@ -324,12 +340,22 @@ class Decoder(nnx.Module):
 
     def _scan(self, layer, hidden, *per_layer):
         """Scans `layer` over the stacked weights, recomputing inside when training."""
-        body = layer
-        if self.remat != "none":
-            body = jax.checkpoint(layer, policy=REMAT_POLICIES[self.remat])
         weights = self._stacked()
         inputs = (weights, *per_layer) if per_layer else weights
-        return jax.lax.scan(body, hidden, inputs)
+        if self.remat == "none":
+            return jax.lax.scan(layer, hidden, inputs)
+        body = jax.checkpoint(layer, policy=REMAT_POLICIES[self.remat])
+        if self.remat != "groups":
+            return jax.lax.scan(body, hidden, inputs)
+        size = layers_per_group(self.architecture.num_layers)
+
+        @jax.checkpoint
+        def group(hidden, inputs):
+            return jax.lax.scan(body, hidden, inputs)
+
+        split = lambda array: array.reshape(-1, size, *array.shape[1:])
+        hidden, found = jax.lax.scan(group, hidden, jax.tree.map(split, inputs))
+        return hidden, jax.tree.map(lambda a: a.reshape(-1, *a.shape[2:]), found)
 
     def _splash(self, queries: int) -> Splash | None:
         """The kernel, if it is set and takes so many positions."""

@@ -137,12 +137,15 @@ def architecture_from_config(config: Config, *, source: str) -> Architecture:
     )
 
 
-def config_from_architecture(arch: Architecture, *, dtype: str) -> dict[str, Any]:
+def config_from_architecture(
+    arch: Architecture, *, dtype: str, scores: bool = False
+) -> dict[str, Any]:
     """The config.json of a model, as transformers 4 and 5 read it.
 
     Args:
       arch: the model.
       dtype: of the stored weights: "float32", "float16" or "bfloat16".
+      scores: it is a reward model: a classifier of one label.
 
     Raises:
       ValueError: config.json of this family cannot say what the model has, as a Llama
@@ -178,6 +181,10 @@ def config_from_architecture(arch: Architecture, *, dtype: str) -> dict[str, Any
         config |= experts_to_config(arch)
     if arch.family == "llama":
         config["mlp_bias"] = arch.mlp_bias
+    if scores:
+        name = _CLASSES[arch.family].replace("CausalLM", "SequenceClassification")
+        config |= {"architectures": [name], "id2label": {"0": "LABEL_0"}}
+        config["label2id"] = {"LABEL_0": 0}
     if architecture_from_config(config, source="config.json") != arch:
         raise ValueError(
             f"config.json of model_type {arch.family!r} cannot describe a model with "

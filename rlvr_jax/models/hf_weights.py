@@ -15,7 +15,10 @@ from rlvr_jax.models.architecture import Architecture
 from rlvr_jax.models.checkpoint_file import Index
 from rlvr_jax.models.hf_config import read_architecture, read_json
 
+SCORE = "score"
+"""What a reward model has in place of an LM head, [1, D]."""
 TENSOR_NAMES = {
+    SCORE: "score.weight",
     "embedding": "model.embed_tokens.weight",
     "final_norm": "model.norm.weight",
     "head": "lm_head.weight",

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from flax import nnx
 from jax.experimental import multihost_utils
+from jaxtyping import Array, Float
 
 from rlvr_jax.models.architecture import Architecture
 from rlvr_jax.models.checkpoint_file import (
@@ -24,6 +25,7 @@ from rlvr_jax.models.checkpoint_file import (
 from rlvr_jax.models.decoder import Decoder
 from rlvr_jax.models.hf_config import config_from_architecture, read_json
 from rlvr_jax.models.hf_weights import (
+    SCORE,
     SafetensorsDirectory,
     tensor_name,
     write_tensors,
@@ -53,17 +55,27 @@ def load_decoder(
         file, and the key or tensor that is wrong.
     """
     with contextlib.closing(open_checkpoint(path)) as checkpoint:
-        check_tensors(checkpoint)
-        here = jax.sharding.SingleDeviceSharding(jax.devices()[0])
-        arrays = {
-            name: jax.make_array_from_callback(
-                shape,
-                here if shardings is None else shardings[name],
-                _part_reader(checkpoint, name, shape, np.dtype(dtype)),
-            )
-            for name, shape in parameter_shapes(checkpoint.architecture).items()
-        }
-        return _decoder_of(checkpoint.architecture, arrays, dtype)
+        arrays = read_parameters(checkpoint, dtype=dtype, shardings=shardings)
+        return decoder_from(checkpoint.architecture, arrays, dtype)
+
+
+def read_parameters(
+    checkpoint: CheckpointFile,
+    *,
+    dtype: jax.typing.DTypeLike,
+    shardings: Mapping[str, jax.sharding.Sharding] | None = None,
+) -> dict[str, jax.Array]:
+    """The parameters of an open checkpoint by name; see `load_decoder`."""
+    check_tensors(checkpoint)
+    here = jax.sharding.SingleDeviceSharding(jax.devices()[0])
+    return {
+        name: jax.make_array_from_callback(
+            shape,
+            here if shardings is None else shardings[name],
+            _part_reader(checkpoint, name, shape, np.dtype(dtype)),
+        )
+        for name, shape in parameter_shapes(checkpoint.architecture).items()
+    }
 
 
 def open_checkpoint(path: str | os.PathLike[str]) -> CheckpointFile:
@@ -110,7 +122,7 @@ def _part_reader(
     return read
 
 
-def _decoder_of(
+def decoder_from(
     arch: Architecture, arrays: Mapping[str, jax.Array], dtype: jax.typing.DTypeLike
 ) -> Decoder:
     """A decoder with given parameters; none are drawn."""
@@ -138,6 +150,7 @@ def save_decoder(
     directory: str | os.PathLike[str],
     *,
     source: str | os.PathLike[str] | None = None,
+    score: Float[Array, " D"] | None = None,
     max_shard_bytes: int = 5_000_000_000,
 ) -> None:
     """Writes config.json, generation_config.json and safetensors, in the own type.
@@ -152,10 +165,15 @@ def save_decoder(
       source: the model that this one was trained from. Its generation settings
         (end tokens above all) are carried over, on top of a generation_config.json
         that `directory` holds already, as a tokenizer saved there writes one.
+      score: what a reward model has in place of an LM head: its number is the product
+        with a state. `AutoModelForSequenceClassification` then loads it.
       max_shard_bytes: of a file; a larger model is cut into several with an index.
     """
     arch = decoder.architecture
     parameters = parameters_of(decoder)
+    if score is not None:
+        parameters.pop("head", None)
+        parameters[SCORE] = score[None]
     dtype = str(next(iter(parameters.values())).dtype)
     parts = {
         tensor_name(name, at): (name, at)
@@ -184,7 +202,7 @@ def save_decoder(
     settings = place / "generation_config.json"
     generation = read_json(settings) if settings.exists() else {}
     generation |= {} if source is None else generation_settings(source)
-    config = config_from_architecture(arch, dtype=dtype)
+    config = config_from_architecture(arch, dtype=dtype, scores=score is not None)
     config |= {key: generation[key] for key in _TOKEN_KEYS if key in generation}
     for path, content in ((settings, generation), (place / "config.json", config)):
         path.write_text(json.dumps(content, indent=2) + "\n", encoding="utf8")

@@ -84,10 +84,11 @@ def train_flops(work: Work) -> float:
     """One pass forward and backward over all rows of a step.
 
     A backward pass is two forward ones. Under remat="layer" layers are computed once
-    more, but for their last product, whose result nothing reads; under "dots" only
-    attention is. It is computed again anyhow where it goes block by block, and so are
-    the head's chunks. The splash kernel leaves out tiles that causality hides, and its
-    backward pass makes the scores twice, in seven products for the forward pass's two;
+    more, but for their last product, whose result nothing reads, and under "groups" a
+    second time in whole; under "dots" only attention is. It is computed again anyhow
+    where it goes block by block, and so are the head's chunks. The splash kernel leaves
+    out tiles that causality hides, and its backward pass makes the scores twice, in
+    seven products for the forward pass's two;
     that of the fused head makes the logits twice, in four products for one.
     """
     arch, (per_micro, generations) = work.architecture, work.micro
@@ -101,8 +102,9 @@ def train_flops(work: Work) -> float:
         causal=not work.why_dense,
     )
     last = 2.0 * arch.hidden_size * arch.intermediate_size / layer_flops(arch)
-    again = 1.0 - last if work.remat == "layer" else 0.0
-    scores_again = int(work.remat != "none")
+    # Of the forward pass: how often layers, and attention's scores, are repeated.
+    again = {"layer": 1.0 - last, "groups": 2.0 - last}.get(work.remat, 0.0)
+    scores_again = {"none": 0, "groups": 2}.get(work.remat, 1)
     blocks = int(work.length - 1 > QUERY_BLOCK)
     attended = (3 + scores_again + blocks) * attention
     if not work.why_dense:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from jax.sharding import AbstractMesh, Mesh
 
 from rlvr_jax.models.attention import QUERY_BLOCK
+from rlvr_jax.models.decoder import layers_per_group
 from rlvr_jax.planning.work import Work
 
 Parts = dict[str, float]
@@ -29,15 +30,20 @@ def train_parts(
     """
     arch, tensor = work.architecture, mesh.shape["tensor"]
     rows = math.ceil(work.micro[0] * work.micro[1] / _row_devices(mesh))
-    prompts = math.ceil(work.micro[0] / _row_devices(mesh))
+    # Where the completions of a prompt are split, each device reads it whole.
+    whole = work.micro[0] % _row_devices(mesh)
+    prompts = work.micro[0] if whole else work.micro[0] // _row_devices(mesh)
     tokens = rows * work.length + prompts * work.slots
     inner = (3 * arch.intermediate_size + 2 * arch.num_heads * arch.head_dim) / tensor
     layer = tokens * (inner + 4 * arch.hidden_size) * width
     scores = _scores(work, rows, work.length, work.length + work.slots, tensor)
+    layers, size = arch.num_layers, layers_per_group(arch.num_layers)
+    inputs = tokens * arch.hidden_size * width
     kept = {
-        "layer": tokens * arch.hidden_size * width,
-        "dots": layer,
-        "none": layer + scores,
+        "layer": layers * inputs,
+        "groups": (layers // size + size) * inputs,
+        "dots": layers * layer,
+        "none": layers * (layer + scores),
     }[work.remat]
     critic = {"critic": 20 * weights} if work.critic else {}
     return critic | {
@@ -45,8 +51,8 @@ def train_parts(
         "optimizer": 8 * weights,
         "gradients": 8 * weights,
         "weights in the type they compute with": width * weights,
-        # Beside what every layer keeps, one layer is being worked on.
-        "activations": arch.num_layers * kept + layer + scores,
+        # Beside what layers keep, one layer is being worked on.
+        "activations": kept + layer + scores,
         **_head(work, mesh, rows, width),
         "one layer's weights, whole": 2 * width * _layer(work) / tensor,
     }

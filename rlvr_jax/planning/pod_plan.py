@@ -285,8 +285,9 @@ def advice(plan: PodPlan) -> list[str]:
             found.append(
                 "train: shorten rollout.max_completion_tokens, or take more chips."
             )
-        if work.remat != "layer":
-            found.append("train: set model.remat='layer'.")
+        leaner = {"layer": "groups", "groups": ""}.get(work.remat, "layer")
+        if leaner:
+            found.append(f"train: set model.remat={leaner!r}.")
         if work.copies > 1:
             found.append("train: objective.beta=0 leaves the reference model out.")
     if plan.hbm_gib("reshard") > room or _refused(plan, "reshard"):

@@ -60,7 +60,7 @@ def candidates(config: Config, devices: int) -> Iterator[Config]:
                 for at_once in _powers(prompts):
                     if prompts % at_once or (at_once % rows and generations % rows):
                         continue
-                    for remat in ("layer", "dots", "none"):
+                    for remat in ("layer", "dots", "none", "groups"):
                         yield _changed(
                             config, (rows // fsdp, fsdp, tensor), micro, at_once, remat
                         )

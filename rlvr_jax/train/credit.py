@@ -240,6 +240,12 @@ def _gae(rewards, signals, objective):
     return whitening.whiten(found, signals.kept_tokens, ddof=objective.std_ddof)
 
 
+def _distillation(rewards, signals, objective):
+    """beta (log pi_teacher - log pi) at each token, with no look at later ones."""
+    del rewards, objective
+    return _given(signals.kl_rewards)
+
+
 ADVANTAGES: dict[str, Callable] = {
     "group": _grouped("mean"),
     "rloo": _grouped("leave_one_out"),
@@ -253,6 +259,7 @@ ADVANTAGES: dict[str, Callable] = {
     "reinforce_pp": _reinforce_pp,
     "reinforce_pp_baseline": _reinforce_pp_baseline,
     "gae": _gae,
+    "distillation": _distillation,
 }
 """(rewards [B], signals, objective) -> [B], or [B, T] for those in PER_TOKEN."""
 

@@ -49,6 +49,16 @@ def token_values(
 ) -> Float[Array, "B T"]:
     """V before each completion token: what the critic expects from it on."""
     decoder = decoder_of(parameters["decoder"], plan)
+    return values_by(decoder, parameters, prompts, completion_tokens)
+
+
+def values_by(
+    decoder: Any,
+    parameters: dict[str, Any],
+    prompts: Prompts,
+    completion_tokens: Int[Array, "P G T"],
+) -> Float[Array, "B T"]:
+    """The head's number of the state before each completion token."""
     read = laid_out(prompts, completion_tokens)
     states = flat(completion_states(decoder, prompts, read)).astype(jnp.float32)
     values = states @ parameters["value_head"] + parameters["value_bias"]
@@ -130,8 +140,11 @@ def critic_metrics(
 ) -> dict[str, Float[Array, ""]]:
     """How well the critic knew the returns before it learned from them."""
     rows = (flat(values), flat(returns), flat(mask))
+    bias = critic.value_bias_by_progress(*rows, bins=4)
     return {
         "critic/explained_variance": critic.explained_variance(*rows),
+        "critic/bias_first": bias[0],
+        "critic/bias_last": bias[-1],
         "critic/value_mean": diagnostics.masked_mean(rows[0], rows[2]).value(),
         "critic/return_mean": diagnostics.masked_mean(rows[1], rows[2]).value(),
     }

@@ -14,6 +14,7 @@ _BASELINES = {
     "reinforce_pp": "return per token, whitened over the batch",
     "reinforce_pp_baseline": "reward - group mean, whitened over the batch's tokens",
     "gae": "generalised advantage estimation with a critic",
+    "distillation": "log-ratio of the reference to the policy, no reward",
 }
 
 
@@ -191,9 +192,10 @@ def _entropy(o: Objective) -> str:
 def _critic(config: Config) -> str:
     o, c = config.objective, config.critic
     lam = f"1 - 1/({o.lam_alpha:g} length)" if o.lam_alpha else f"{o.lam:g}"
+    start = f"starts from {c.path}" if c.path else "starts from the policy, at 0"
     return (
-        f"gamma {o.gamma:g}, lambda {lam} (critic {o.lam_critic:g}), value clip "
-        f"{o.value_clip:g}, learning rate {c.learning_rate:g}, "
+        f"{start}, gamma {o.gamma:g}, lambda {lam} (critic {o.lam_critic:g}), value "
+        f"clip {o.value_clip:g}, learning rate {c.learning_rate:g}, "
         f"{c.updates_per_minibatch} updates per minibatch, {c.pretraining_steps} "
         "steps alone" + (", attention frozen" if c.freeze_attention else "")
     )

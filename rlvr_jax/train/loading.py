@@ -16,7 +16,7 @@ from jax.sharding import Mesh
 
 from rlvr_jax import config as config_lib
 from rlvr_jax.config import Config, ModelConfig
-from rlvr_jax.data.problems import load_problems
+from rlvr_jax.data.problems import load_problems, verifier_of
 from rlvr_jax.data.rows import Problem
 from rlvr_jax.data.sources import read_source, split_sources
 from rlvr_jax.data.tokenizer import Tokenizer, load_tokenizer
@@ -89,7 +89,7 @@ def problems_of(config: Config, data: str) -> list[Problem]:
         part = read_source(source, config.data, config.seed)
         found += part.test or part.problems
     return [
-        dataclasses.replace(p, verifier=p.verifier or config.reward.verifier)
+        dataclasses.replace(p, verifier=verifier_of(p, config.reward.verifier))
         for p in found
     ]
 
@@ -106,14 +106,20 @@ def load_model(
       step: another checkpoint that a run folder still has.
 
     Raises:
-      ValueError, ConfigError: no readable model, or a run without a checkpoint.
+      ValueError, ConfigError: no readable model, a run without a checkpoint, or a
+        step of what is no run.
     """
+    is_run = _run_settings(target) is not None
+    if step is not None and not is_run:
+        raise ValueError(
+            f"{target} is a model and has no step {step}: give a run folder"
+        )
     folder = target / "checkpoints"
     tokenizer = load_tokenizer(config.model.path)
     architecture = architecture_of(config.model, tokenizer.vocab_size)
     graphdef, parameters = make_decoder(config, architecture, mesh)
     origin = str(target)
-    if _run_settings(target) is not None:
+    if is_run:
         checkpoints = Checkpoints(folder, config.checkpoint)
         try:
             parameters, step = checkpoints.restore_parameters(parameters, step)

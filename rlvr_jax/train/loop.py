@@ -194,12 +194,21 @@ class _Run:
         if setup.warmup is not None:
             begun = time.perf_counter()
             parameters, losses = setup.warmup.run(parameters)
+            units = {"likelihood": " nats/token", "rectified": " per token, rectified"}
             print(
                 f"cold start: {len(losses)} steps, loss {losses[0]:.3f} -> "
-                f"{losses[-1]:.3f} nats/token, {time.perf_counter() - begun:.0f} s",
+                f"{losses[-1]:.3f}{units[self.config.warmup.loss]}, "
+                f"{time.perf_counter() - begun:.0f} s",
                 flush=True,
             )
-        return new_state(parameters, plan, num_problems=num_problems), 0
+        state = new_state(
+            parameters,
+            plan,
+            num_problems=num_problems,
+            reference=setup.reference,
+            critic=setup.critic,
+        )
+        return state, 0
 
     def _step_or_save(self, state: TrainState, step: int, writer: RunWriter):
         """A step; what was learned is saved where the rules end the run."""

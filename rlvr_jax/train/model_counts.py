@@ -68,7 +68,7 @@ def count(
       ValueError: the base has another tokenizer, or no prompt fits.
       VerifierFailure: too many checks failed.
     """
-    evaluation = _evaluation(config, model, problems, pool, mesh)
+    evaluation = evaluation_of(config, model, problems, pool, mesh)
     if base is not None:
         _check_same_tokens(model.tokenizer, base.tokenizer, problems)
     kept = evaluation.prompts.problems
@@ -86,7 +86,14 @@ def count(
     return found
 
 
-def _evaluation(config, model, problems, pool, mesh) -> Evaluation:
+def evaluation_of(
+    config: Config,
+    model: Model,
+    problems: Sequence[Problem],
+    pool: VerifierPool,
+    mesh: Mesh,
+) -> Evaluation:
+    """What samples and judges completions of the problems; as `count`."""
     settings, data = config.evaluation, config.data
     examples = []
     if data.few_shot:

@@ -1,5 +1,6 @@
 """The policy and its training state on the mesh, loaded or new."""
 
+import dataclasses
 import functools
 import pathlib
 from typing import Any
@@ -17,7 +18,8 @@ from rlvr_jax.models.decoder import Decoder
 from rlvr_jax.models.known import KNOWN
 from rlvr_jax.models.lora import add_adapters
 from rlvr_jax.models.parameters import parameter_shapes
-from rlvr_jax.models.weights import load_decoder, open_checkpoint
+from rlvr_jax.models.reward_model import load_reward_model
+from rlvr_jax.models.weights import decoder_from, load_decoder, open_checkpoint
 from rlvr_jax.train.critic import new_critic
 from rlvr_jax.train.kernels import splash_of
 from rlvr_jax.train.state import CriticState, RewardHistory, StepPlan, TrainState
@@ -100,14 +102,10 @@ def make_decoder(
 ) -> tuple[nnx.GraphDef, nnx.State]:
     """Definition and float32 parameters, each on its part of the mesh."""
     if config.model.path:
-        shardings = {
-            name: NamedSharding(
-                mesh, parameter_spec(name.removeprefix("layers."), shape, mesh)
-            )
-            for name, shape in parameter_shapes(architecture).items()
-        }
         path = pathlib.Path(config.model.path).expanduser()
-        decoder = load_decoder(path, dtype=jnp.float32, shardings=shardings)
+        decoder = load_decoder(
+            path, dtype=jnp.float32, shardings=_shardings(architecture, mesh)
+        )
         _prepare(decoder, config, mesh)
         return nnx.split(decoder)
 
@@ -116,6 +114,68 @@ def make_decoder(
     new = functools.partial(_new, config, architecture, mesh)
     draw = jax.jit(lambda: nnx.split(new())[1], out_shardings=shardings)
     return graphdef, draw()
+
+
+def load_reference(
+    config: Config, parameters: nnx.State, mesh: Mesh
+) -> nnx.State | None:
+    """The parameters of model.reference_path, as the policy's; None without one.
+
+    Raises:
+      ConfigError: it has not the policy's parameters.
+      ValueError: no readable model at the path.
+    """
+    path = config.model.reference_path
+    if not path:
+        return None
+    other = dataclasses.replace(
+        config, model=dataclasses.replace(config.model, path=path, architecture="")
+    )
+    found = make_decoder(other, architecture_of(other.model, 0), mesh)[1]
+    ours, theirs = (jax.tree.map(jnp.shape, tree) for tree in (parameters, found))
+    if ours != theirs:
+        raise ConfigError(
+            f"model.reference_path={path} has not the parameters of the policy, and is "
+            "computed as the policy is: give a model of the same architecture."
+        )
+    return found
+
+
+def loaded_critic(
+    config: Config, architecture: Architecture, mesh: Mesh
+) -> dict[str, Any] | None:
+    """Parameters of the critic that critic.path names; None: as of `new_critic`.
+
+    Raises:
+      ValueError: no reward model there, or one of another architecture than the policy.
+    """
+    path = config.critic.path
+    if not path or config.objective.advantage != "gae":
+        return None
+    model = load_reward_model(
+        path, architecture=architecture, shardings=lambda arch: _shardings(arch, mesh)
+    )
+    parameters = model.parameters
+    if not architecture.tie_embeddings:
+        # The policy's program has a place for an LM head; no value reads it.
+        parameters["head"] = jnp.zeros_like(parameters["embedding"])
+    decoder = decoder_from(architecture, parameters, jnp.float32)
+    _prepare(decoder, config, mesh)
+    return {
+        "decoder": nnx.split(decoder)[1],
+        "value_head": jnp.asarray(model.score),
+        "value_bias": jnp.zeros(()),
+    }
+
+
+def _shardings(architecture: Architecture, mesh: Mesh) -> dict[str, NamedSharding]:
+    """Parameter name, as `parameter_shapes` has it -> its part of the mesh."""
+    return {
+        name: NamedSharding(
+            mesh, parameter_spec(name.removeprefix("layers."), shape, mesh)
+        )
+        for name, shape in parameter_shapes(architecture).items()
+    }
 
 
 def abstract_parameters(
@@ -160,7 +220,12 @@ def _prepare(decoder: Decoder, config: Config, mesh: Mesh) -> None:
 
 
 def new_state(
-    parameters: nnx.State, plan: StepPlan, *, num_problems: int = 0
+    parameters: nnx.State,
+    plan: StepPlan,
+    *,
+    num_problems: int = 0,
+    reference: nnx.State | None = None,
+    critic: dict[str, Any] | None = None,
 ) -> TrainState:
     """The state before the first step; moments are split like their parameters.
 
@@ -168,15 +233,18 @@ def new_state(
       parameters: of the policy.
       plan: says which parts the objective needs.
       num_problems: of the training set, for advantage "running_mean".
+      reference: what the KL term refers to; None for a copy of the parameters.
+      critic: its parameters, where it does not start from the policy.
     """
     objective, mesh = plan.objective, plan.mesh
     everywhere = NamedSharding(mesh, PartitionSpec())
     parameters = jax.device_put(parameters, parameter_shardings(parameters, mesh))
-    critic = history = coefficient = None
+    critic_state = history = coefficient = None
     if plan.critic_optimizer is not None:
-        values = new_critic(parameters, _width(plan, parameters))
+        values = critic or new_critic(parameters, _width(plan, parameters))
         values = jax.device_put(values, parameter_shardings(values, mesh))
-        critic = CriticState(values, new_moments(values, plan.critic_optimizer, mesh))
+        moments = new_moments(values, plan.critic_optimizer, mesh)
+        critic_state = CriticState(values, moments)
     if objective.advantage == "running_mean":
         shape = (num_problems, objective.baseline_window)
         history = jax.device_put(
@@ -188,15 +256,19 @@ def new_state(
     return TrainState(
         parameters=parameters,
         optimizer=new_moments(trainable_of(parameters), plan.optimizer, mesh),
-        reference=copied(parameters) if objective.beta > 0 else None,
+        reference=_reference(parameters, reference) if objective.beta > 0 else None,
         step=jax.device_put(jnp.int32(0), everywhere),
-        critic=critic,
+        critic=critic_state,
         history=history,
         entropy_coefficient=coefficient,
         band_shift=jax.device_put(jnp.float32(0), everywhere)
         if objective.band_entropy > 0
         else None,
     )
+
+
+def _reference(parameters: nnx.State, given: nnx.State | None) -> nnx.State:
+    return copied(parameters) if given is None else given
 
 
 def moment_shardings(parameters, optimizer: optax.GradientTransformation, mesh: Mesh):

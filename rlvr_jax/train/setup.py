@@ -36,6 +36,8 @@ from rlvr_jax.train.optimizer import make_critic_optimizer, make_optimizer
 from rlvr_jax.train.policy import (
     abstract_parameters,
     architecture_of,
+    load_reference,
+    loaded_critic,
     make_decoder,
 )
 from rlvr_jax.train.sampler_plan import SamplerPlan, sampler_plan
@@ -60,6 +62,11 @@ class Setup:
     architecture: Architecture
     parameters: nnx.State
     """Of a run that resumes: shapes, types and shardings."""
+    reference: nnx.State | None
+    """Of model.reference_path; None without one, or where a checkpoint has it."""
+    critic: dict[str, Any] | None
+    """Parameters that critic.path holds; None: it starts from the policy, or there is
+    none, or the run resumes."""
     train: EncodedPrompts
     batches: PromptBatches
     """As the train step takes them."""
@@ -113,6 +120,7 @@ def prepare(config: Config, pool: VerifierPool, *, resumes: bool = False) -> Set
     slots = slots_for(train.tokens, held_out.tokens if held_out else [])
     end_ids = stop_ids(tokenizer, config.rollout.stop)
     make = abstract_parameters if resumes else make_decoder
+    critic = None if resumes else loaded_critic(config, architecture, mesh)
     graphdef, parameters = make(config, architecture, mesh)
     batches = PromptBatches(
         train.tokens,
@@ -144,6 +152,8 @@ def prepare(config: Config, pool: VerifierPool, *, resumes: bool = False) -> Set
         tokenizer=tokenizer,
         architecture=architecture,
         parameters=parameters,
+        reference=None if resumes else load_reference(config, parameters, mesh),
+        critic=critic,
         train=train,
         batches=batches,
         curriculum=Curriculum(

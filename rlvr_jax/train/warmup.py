@@ -2,7 +2,7 @@
 
 import dataclasses
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import jax
 import jax.numpy as jnp
@@ -12,6 +12,7 @@ from flax import nnx
 from jaxtyping import Array, Float, Int
 
 from rlvr_jax.config import WarmupConfig
+from rlvr_jax.core.imitation import imitation_loss, rectified_imitation_loss
 from rlvr_jax.data.order import PromptOrder
 from rlvr_jax.train.batches import PromptBatches, right_padded
 from rlvr_jax.train.forward import completion_logprobs
@@ -22,6 +23,12 @@ from rlvr_jax.validate import ConfigError
 
 SHUFFLE_SEED = 1_000_003
 """Added to the seed: the cold start sees the problems in another order than RL."""
+
+TOKEN_LOSSES: dict[str, Callable[[Array], Array]] = {
+    "likelihood": imitation_loss,
+    "rectified": rectified_imitation_loss,
+}
+"""warmup.loss -> the loss per token."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,10 +53,11 @@ class Warmup:
             )
 
     def run(self, parameters: nnx.State) -> tuple[nnx.State, list[float]]:
-        """AdamW on the mean negative log-prob of solution tokens, cosine down to 0.
+        """AdamW on the mean of warmup.loss over solution tokens, cosine down to 0.
 
         Returns:
-          the parameters, and the loss of each step in nats per token.
+          the parameters, and the loss of each step per token, in nats for
+          "likelihood".
         """
         settings, size = self.settings, self.batches.size
         schedule = optax.cosine_decay_schedule(settings.learning_rate, settings.steps)
@@ -58,7 +66,12 @@ class Warmup:
             len(self.solutions), size, seed=self.seed + SHUFFLE_SEED, shuffle=True
         )
         step = jax.jit(
-            functools.partial(_imitate, plan=self.plan, optimizer=optimizer),
+            functools.partial(
+                _imitate,
+                plan=self.plan,
+                optimizer=optimizer,
+                token_loss=TOKEN_LOSSES[settings.loss],
+            ),
             donate_argnums=(0, 1),
         )
         state = jax.jit(optimizer.init)(parameters)
@@ -95,6 +108,7 @@ def _imitate(
     *,
     plan: StepPlan,
     optimizer: optax.GradientTransformation,
+    token_loss: Callable[[Array], Array],
 ) -> tuple[nnx.State, optax.OptState, Float[Array, ""]]:
     mask = jnp.arange(tokens.shape[-1]) < lengths[:, None]
 
@@ -102,7 +116,7 @@ def _imitate(
         logprobs, _ = completion_logprobs(
             parameters, prompts, tokens[:, None], None, plan
         )
-        total = jnp.where(mask, -logprobs, 0.0).sum()
+        total = jnp.where(mask, token_loss(logprobs), 0.0).sum()
         return Ratio(total, mask.sum().astype(jnp.float32)).value()
 
     value, gradients = jax.value_and_grad(loss)(parameters)

@@ -142,6 +142,27 @@ def test_a_planted_effect_and_its_published_interval():
         accuracy_contrast(has | True, correct)
 
 
+def test_completions_of_one_problem_share_its_difficulty():
+    """BEH-03: planted: a word and correctness have nothing to do with each other but
+    that problems differ in both. Of 100 draws of 30 problems with 16 completions each,
+    95 hold 0 (within three standard errors, .022 each); as if all 480 were independent
+    it would be about half."""
+    rng, held, naive = np.random.default_rng(0), 0, 0
+    problems = np.repeat(np.arange(30), 16)
+    for _ in range(100):
+        wordy, easy = rng.beta(0.6, 0.6, (2, 30))
+        has = rng.random(480) < wordy[problems]
+        correct = rng.random(480) < easy[problems]
+        found = accuracy_contrast(has, correct, problems.tolist())
+        held += found.low <= 0 <= found.high
+        alone = accuracy_contrast(has, correct)
+        naive += alone.low <= 0 <= alone.high
+    assert held >= 95 - 6.5
+    assert naive < 70
+    each = accuracy_contrast(has, correct, list(range(480)))
+    assert each == accuracy_contrast(has, correct)
+
+
 def test_length_may_grow_without_behaviours():
     """BEH-11: planted. Four runs all grow; the behaviour follows, or is unrelated."""
     lengths = [(100.0, 150.0), (100.0, 300.0), (100.0, 200.0), (100.0, 500.0)]

@@ -67,6 +67,22 @@ def test_summary_of_sampled_completions():
     assert found["truncated_share"] == pytest.approx(0.25)
 
 
+def test_behaviours_are_judged_over_problems():
+    """BEH-03: three problems whose eight completions are all alike are three cases, not
+    24: what 24 would show (a difference of 1, surely above .4) these do not."""
+    wait, plain = ("Wait, again: 4.",) * 8, ("It is 4.",) * 8
+    problems = [
+        ProblemCounts("a", 8, 8, correct=[1] * 8, completions=wait),
+        ProblemCounts("b", 8, 0, correct=[0] * 8, completions=plain),
+        ProblemCounts("c", 8, 0, correct=[0] * 8, completions=plain),
+    ]
+    mean, low, high = summary(problems)["behaviours"]["reflection"][
+        "accuracy_difference"
+    ]
+    assert mean == high == 1
+    assert low < 0.4
+
+
 def test_published_models_compared():
     """PK-22, PK-11, PK-25 from files: Yang, Zhang, Chen 2026 certify the crossing."""
     base, other = (

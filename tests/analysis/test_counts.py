@@ -62,3 +62,11 @@ def test_only_the_same_problems_are_paired():
     assert paired([one, two], [two, one]) == ([one, two], [one, two])
     with pytest.raises(ValueError, match="1 only in the first, 1 only in the second"):
         paired([one], [two])
+
+
+@pytest.mark.parametrize("damage", [lambda b: b[:-20], lambda b: b[:15] + b"?" * 40])
+def test_a_compressed_file_that_is_cut_off_is_named(tmp_path, damage):
+    path = tmp_path / "counts.jsonl.gz"
+    path.write_bytes(damage(gzip.compress(b'{"id": "a", "n": 4, "c": 1}\n' * 50)))
+    with pytest.raises(ValueError, match=r"counts\.jsonl\.gz: the compressed file is"):
+        read_counts(path)

@@ -152,3 +152,10 @@ def test_the_table_in_both_forms():
         hypotheses.markdown(found)
     )
     assert "supported" in hypotheses.section(found)
+
+
+def test_seeds_that_agree_are_no_certainty():
+    """Two seeds with the same gain of 20 points have no spread to judge it by: open."""
+    found = hypotheses.hypotheses(world("b", spread=0.0, seeds=range(2)))
+    assert {one.verdict for one in found[:2]} == {hypotheses.UNCLEAR}
+    assert found[1].seen.startswith("random +20.0 (no interval)")

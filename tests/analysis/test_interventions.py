@@ -6,7 +6,11 @@ import numpy as np
 import pytest
 
 from rlvr_jax.analysis.entropy_law import fit_entropy_law
-from rlvr_jax.analysis.interventions import NEEDED, intervention_table
+from rlvr_jax.analysis.interventions import (
+    NEEDED,
+    distil_or_reinforce,
+    intervention_table,
+)
 from rlvr_jax.analysis.runs import load_run
 from tests.analysis import synthetic
 
@@ -63,3 +67,30 @@ def test_what_is_missing_is_said(tmp_path):
     longer.config["model"]["path"] = "family0"
     _, missing = intervention_table({"a": [one], "b": [longer]})
     assert missing == [f"{name}: {words}" for name, words in NEEDED.items()]
+
+
+@pytest.mark.parametrize(
+    ("teacher", "student", "target", "expected"),
+    [
+        (0.726, 0.1, 0.7, "distil"),
+        (0.726, 0.1, 0.8, "distil, then reinforce"),
+        (None, 0.1, 0.7, "reinforce"),
+        (0.1, 0.2, 0.7, "reinforce"),
+        (0.726, 0.726, 0.726, "stop"),
+    ],
+)
+def test_distil_what_a_teacher_can_and_reinforce_beyond(
+    teacher, student, target, expected
+):
+    """SFT-16: a teacher exists: distil; to exceed it, or without one: RL."""
+    found = distil_or_reinforce(teacher=teacher, student=student, target=target)
+    assert found == expected
+
+
+def test_the_published_prices_of_both():
+    """SFT-16: 72.6 - 47.0 = 25.6 points of AIME 2024; 1,800 of 17,920 GPU-hours are
+    .1004; the docstring says so."""
+    said = " ".join((distil_or_reinforce.__doc__ or "").split())
+    assert f"{72.6 - 47.0:.1f} points less" in said
+    assert round(1800 / 17_920, 4) == 0.1004
+    assert "1,800 GPU-hours" in said

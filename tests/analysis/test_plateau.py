@@ -149,6 +149,9 @@ def test_the_command_names_it(tmp_path, capsys):
     printed = capsys.readouterr().out
     assert "run: reward flat over the second half" in printed
     assert "mend first: 3. clipping by probability: rare tokens cannot grow" in printed
+    with pytest.raises(SystemExit):
+        report.main(["--plateau", str(tmp_path / "run"), "--output", "page.html"])
+    assert "--output: --plateau prints" in capsys.readouterr().err
     report.main(["--plateau", "--json", str(tmp_path / "run")])
     row = json.loads(capsys.readouterr().out)
     assert (row["first"], row["reward_is_flat"]) == (3, True)

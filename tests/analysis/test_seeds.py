@@ -14,7 +14,10 @@ def test_interval_by_hand():
     assert found == pytest.approx((1, 1 - 2.776 * 0.8165, 1 + 2.776 * 0.8165), abs=1e-3)
     with pytest.raises(ValueError, match="at least 2 seeds"):
         difference_interval([1.0], [1.0, 2.0])
-    assert difference_interval([1.0, 1.0], [2.0, 2.0]) == (1, 1, 1)
+    # Two equal seeds are no certainty: of coins that fall on 1 or 2, half the pairs.
+    assert difference_interval([1.0, 1.0], [2.0, 2.0]) == (1, None, None)
+    one_arm = difference_interval([1.0, 1.0], [2.0, 4.0])
+    assert one_arm == pytest.approx((2, 2 - 12.706, 2 + 12.706), abs=1e-3)
 
 
 def test_interval_covers():
@@ -61,5 +64,20 @@ def test_main_effects_of_a_factorial():
     both = (2 * design[:, 0] - 1) * (2 * design[:, 2] - 1)
     found = main_effects(design, 10 + design @ effects + 5 * both)
     np.testing.assert_allclose(found, effects)
+
+
+@pytest.mark.parametrize(
+    "design",
+    [
+        # One of 16 missing; a switch that is never off; half of a factorial, in which
+        # the third switch is the interaction of the others; a switch half on.
+        np.array(list(itertools.product([0.0, 1.0], repeat=4)))[1:],
+        np.array([[1.0, 1.0], [1.0, 0.0]]),
+        np.array([[0.0, 0.0, 1.0], [0.0, 1.0, 0.0], [1.0, 0.0, 0.0], [1.0, 1.0, 1.0]]),
+        np.array([[0.0], [0.5]]),
+    ],
+)
+def test_designs_that_mix_effects_are_refused(design):
+    """DIAG-28: a score of 0.5 throughout was an effect of 1 of a switch always on."""
     with pytest.raises(ValueError, match="every combination"):
-        main_effects(design[1:], np.zeros(15))
+        main_effects(design, np.full(len(design), 0.5))

@@ -112,3 +112,37 @@ def test_other_folders_are_refused(tmp_path):
     assert not sweeps.is_sweep(tmp_path)
     with pytest.raises(ValueError, match="has no sweep"):
         sweeps.load_sweep(tmp_path)
+
+
+def test_steps_to_the_final_score_of_a_row(folder):
+    """CLIP-17: means over seeds at steps 0, 10, 20. "base" ends at its mean .32, which
+    "more" first reaches at 10 (.10, .36, .42), half of the steps; no other way."""
+    curves = {"base": (0.1, 0.2, None), "more": (0.1, 0.36, None)}
+    for row, curve in curves.items():
+        for seed, last in SCORES[row].items():
+            lines = [
+                {"step": 10 * place, "evaluation/pass@1": last if v is None else v}
+                for place, v in enumerate(curve)
+            ]
+            text = "".join(json.dumps(line) + "\n" for line in lines)
+            (folder / row / f"seed{seed}" / "metrics.jsonl").write_text(text)
+    plain = sweeps.table_rows(sweeps.load_sweep(folder))
+    assert not any("steps_to" in row for row in plain)
+    told = json.loads((folder / "sweep.json").read_text())
+    (folder / "sweep.json").write_text(json.dumps(told | {"steps_to": "base"}))
+    results = sweeps.load_sweep(folder)
+    rows = sweeps.table_rows(results)
+    assert [row.get("steps_to") for row in rows] == [20, 10, None, None]
+    lines = sweeps.markdown(results).splitlines()
+    assert "| from start | steps to base |" in lines[0]
+    assert "| 10 |" in lines[3]
+    assert any("final score of base" in note for note in sweeps.notes(results))
+    # The other way round: base never gets to the .42 of more.
+    (folder / "sweep.json").write_text(json.dumps(told | {"steps_to": "more"}))
+    rows = sweeps.table_rows(sweeps.load_sweep(folder))
+    assert [row.get("steps_to") for row in rows] == [None, 20, None, None]
+    # A row that was not run times none.
+    (folder / "sweep.json").write_text(json.dumps(told | {"steps_to": "gone"}))
+    results = sweeps.load_sweep(folder)
+    assert not any("steps_to" in row for row in sweeps.table_rows(results))
+    assert "steps to" not in sweeps.markdown(results)

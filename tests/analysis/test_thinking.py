@@ -7,6 +7,7 @@ from rlvr_jax.analysis.counts import ProblemCounts
 from rlvr_jax.analysis.thinking import (
     Forced,
     control,
+    log_law,
     performance,
     scaling,
     scaling_of,
@@ -48,7 +49,27 @@ def test_measures_of_counts():
     assert "scaling" not in scaling_of([short])
 
 
+def test_accuracy_by_the_logarithm_of_the_length():
+    """TT-23: planted a = -.3, b = .08; without noise exactly, with a noise of .01 on
+    12 lengths from 100 to 50,000 tokens within four standard errors of b, .01 /
+    sqrt(sum of squares of log tokens) = .0015."""
+    lengths = np.geomspace(100, 50_000, 12)
+    planted = -0.3 + 0.08 * np.log(lengths)
+    exact = log_law([Forced(*pair) for pair in zip(lengths, planted, strict=True)])
+    assert exact == pytest.approx((-0.3, 0.08))
+    noisy = planted + np.random.default_rng(0).normal(0, 0.01, 12)
+    _, b = log_law([Forced(*pair) for pair in zip(lengths, noisy, strict=True)])
+    logs = np.log(lengths)
+    assert abs(b - 0.08) < 4 * 0.01 / np.sqrt(((logs - logs.mean()) ** 2).sum())
+    # Accuracy that does not depend on the length has b = 0.
+    assert log_law([Forced(9, 0.5), Forced(99, 0.5)]) == pytest.approx((0.5, 0))
+
+
 def test_what_cannot_be_measured():
+    with pytest.raises(ValueError, match="two different lengths or more, all above 0"):
+        log_law([Forced(10, 0.3), Forced(10, 0.4)])
+    with pytest.raises(ValueError, match="all above 0"):
+        log_law([Forced(0, 0.3), Forced(10, 0.4)])
     with pytest.raises(ValueError, match="needs runs and least <= most, got 0 runs"):
         control(np.array([], int), least=1, most=2)
     with pytest.raises(ValueError, match="least=3 and most=2"):

@@ -10,6 +10,7 @@ from rlvr_jax.core.critic import (
     bootstrapped_rewards,
     explained_variance,
     explained_variance_by_progress,
+    value_bias_by_progress,
     value_clip_fraction,
     value_loss,
 )
@@ -163,3 +164,43 @@ def test_progress_counts_kept_tokens_of_each_row():
     found = explained_variance_by_progress(values, returns, mask, bins=2)
     # First halves {0, 2, 4} are predicted exactly, second ones {1, 3, 7} not at all.
     np.testing.assert_allclose(found, [1, 0], atol=1e-6)
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_bias_by_progress_equals_the_loop(variant):
+    """OBJ-04: mean V - R of the tokens in each third of their completions."""
+    values, returns = random(2, *MASK.shape), random(*MASK.shape, 2).transpose(2, 0, 1)
+    found = run(
+        variant,
+        lambda v, r: value_bias_by_progress(v, r, jnp.asarray(MASK), bins=3),
+        values,
+        returns,
+    )
+    for n, (v, r) in enumerate(zip(values, returns, strict=True)):
+        parts = [[], [], []]
+        for i, row in enumerate(MASK):
+            places = np.flatnonzero(row)
+            for k, t in enumerate(places):
+                parts[3 * k // len(places)].append(v[i, t] - r[i, t])
+        np.testing.assert_allclose(found[n], [np.mean(p) for p in parts], rtol=1e-10)
+
+
+def test_values_that_rise_raise_the_advantages_of_early_tokens():
+    """OBJ-04, F-10 of VC-PPO: V right at the end and too low before, as of a critic
+    that starts from a reward model. All completions of one question are paid alike, so
+    that a true critic gives every token A = 0; this one pays early tokens, at lambda
+    0.95, for nothing, and explained variance does not see it."""
+    mask, outcome = jnp.ones((4, 40)), jnp.full((4,), 0.5)
+    rewards = token_rewards(outcome, mask)
+    returns = jnp.full((4, 40), 0.5)
+    rising = jnp.broadcast_to(0.5 * jnp.arange(40) / 39, (4, 40))
+    np.testing.assert_allclose(
+        gae(rewards, returns, mask, lam=0.95), jnp.zeros((4, 40)), atol=1e-6
+    )
+    advantages = gae(rewards, rising, mask, lam=0.95)
+    # Each of the 39 steps adds 0.5 / 39; at the end V is right.
+    steps = 0.5 / 39 * (1 - 0.95 ** np.arange(39, -1, -1)) / 0.05
+    np.testing.assert_allclose(advantages[0], steps, rtol=1e-4, atol=1e-6)
+    bias = value_bias_by_progress(rising, returns, mask, bins=4)
+    assert bool(jnp.all(jnp.diff(bias) > 0.1))
+    assert float(bias[-1]) < 0

@@ -105,6 +105,16 @@ PUBLISHED = [
     ("luspo", {"epsilon_low": 2e-3, "epsilon_high": 2.5e-3}),
     # REC-15: no lower bound; the upper one is unpublished.
     ("minimax_m1", GROUP | NO_KL | {"surrogate": "cispo", "epsilon_low": 1.0}),
+    # SFT-12: on-policy distillation; coefficient 1, discount 0.
+    (
+        "opd",
+        {"advantage": "distillation", "beta": 1.0, "kl_placement": "reward"},
+    ),
+    # DATA-12: Kimi K3; the band is unpublished.
+    (
+        "kimi_k3",
+        {"surrogate": "dis", "old_policy": "rollout", "scale_rewards": "none"} | NO_KL,
+    ),
     # REC-23: ScaleRL.
     (
         "scalerl",

@@ -1,11 +1,15 @@
-"""Process-supervised advantages against a loop over steps."""
+"""Process-supervised advantages against a loop over steps; scores of solutions."""
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from rlvr_jax.core.process import process_advantages
+from rlvr_jax.core.process import (
+    process_advantages,
+    solution_scores,
+    weakest_is_last_share,
+)
 from tests.core.variants import VARIANTS, run
 
 GROUP_ID = np.array([2, 0, 2, 0, 1], np.int32)
@@ -118,3 +122,44 @@ def test_ddof_is_checked():
             jnp.ones((1, 1)),
             ddof=3,
         )
+
+
+@pytest.mark.parametrize(
+    ("aggregation", "expected"),
+    [("min", 0.2), ("product", 0.144), ("last", 0.8), ("mean", 1.9 / 3)],
+)
+def test_one_score_from_those_of_the_steps(aggregation, expected):
+    """PROC-13: [.9, .2, .8] -> .2, .144, .8. Steps elsewhere in the row, a solution of
+    one step and one of none."""
+    scores = jnp.array([[0.9, 0.2, 0.8, 0.0], [0.0, 0.9, 0.2, 0.8], [0.7, 0, 0, 0]])
+    steps = jnp.array([[1, 1, 1, 0], [0, 1, 1, 1], [1, 0, 0, 0]], bool)
+    found = solution_scores(scores, steps, aggregation=aggregation)
+    np.testing.assert_allclose(found, [expected, expected, 0.7], rtol=1e-6)
+    none = solution_scores(scores[:1], steps[:1] & False, aggregation=aggregation)
+    np.testing.assert_array_equal(none, 0)
+
+
+def test_an_unknown_aggregation_is_refused():
+    with pytest.raises(ValueError, match="one of min, product, last, mean, got 'max'"):
+        solution_scores(jnp.ones((1, 1)), jnp.ones((1, 1), bool), aggregation="max")
+
+
+@pytest.mark.parametrize("steps", [2, 5, 10])
+def test_a_process_model_finds_the_weakest_step_anywhere(steps):
+    """PROC-11: scores that do not know the place: 1/S within four standard errors of
+    20,000 solutions; equal ones share, exactly 1/S."""
+    count = 20_000
+    scores = np.random.default_rng(0).random((count, steps)).astype(np.float32)
+    every = jnp.ones((count, steps), bool)
+    found = float(weakest_is_last_share(jnp.asarray(scores), every))
+    assert abs(found - 1 / steps) < 4 * np.sqrt((1 - 1 / steps) / steps / count)
+    equal = weakest_is_last_share(jnp.full((3, steps), 0.5), every[:3])
+    assert float(equal) == pytest.approx(1 / steps)
+
+
+def test_an_outcome_model_finds_it_at_the_end():
+    """PROC-11: one that only doubts the answer: share 1, whatever the padding."""
+    scores = jnp.array([[0.9, 0.8, 0.3, 0.0], [0.9, 0.1, 0.0, 0.0], [0.0] * 4])
+    steps = jnp.array([[1, 1, 1, 0], [1, 1, 0, 0], [0] * 4], bool)
+    assert weakest_is_last_share(scores, steps) == 1
+    assert weakest_is_last_share(scores[2:], steps[2:]) == 0

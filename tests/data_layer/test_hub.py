@@ -96,6 +96,26 @@ def test_the_verl_form_of_dapo_math(tmp_path):
     assert problems[0].meta["data_source"] == "math_dapo"
 
 
+def test_copies_of_a_row_are_left_out(tmp_path, caplog):
+    """BytedTsinghua-SIA/DAPO-Math-17k on the hub has 1,791,700 rows: 17,917 of them,
+    each 100 times with the same index. A question that comes again under another index
+    is another row."""
+    rows = [
+        {
+            "prompt": [{"role": "user", "content": f"Find {i % 4}."}],
+            "reward_model": {"ground_truth": str(i % 4), "style": "rule"},
+            "extra_info": {"index": f"uuid-{i}"},
+        }
+        for i in range(5)
+    ]
+    datasets.Dataset.from_list(rows * 100).save_to_disk(tmp_path / "dapo")
+    with caplog.at_level(logging.WARNING):
+        problems = load(tmp_path / "dapo", evaluation="packaged:gsm8k")
+    assert [p.id for p in problems] == [f"uuid-{i}" for i in range(5)]
+    assert [p.answer for p in problems] == ["0", "1", "2", "3", "0"]
+    assert "left out 495 rows that repeat the id, question and answer" in caplog.text
+
+
 def test_values_that_are_no_json_become_text(tmp_path):
     day = datetime.date(2024, 1, 2)
     rows = [row | {"day": day} for row in ROWS]
@@ -133,7 +153,12 @@ def test_a_folder_without_data_is_explained(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "error", [ConnectionError("Couldn't reach 'a/b'"), TimeoutError("timed out")]
+    "error",
+    [
+        ConnectionError("Couldn't reach 'a/b'"),
+        TimeoutError("timed out"),
+        TimeoutError(),
+    ],
 )
 def test_no_network_says_what_to_do(monkeypatch, error):
     def refuse(*_):
@@ -142,5 +167,6 @@ def test_no_network_says_what_to_do(monkeypatch, error):
     monkeypatch.setattr(datasets, "load_dataset", refuse)
     with pytest.raises(ConnectionError, match="hub:a/b: cannot be fetched") as caught:
         load("a/b")
+    assert f"({type(error).__name__}" in str(caught.value)
     assert "set data.train=hub:FOLDER" in str(caught.value)
     assert "packaged:gsm8k needs no download" in str(caught.value)

@@ -35,6 +35,10 @@ from tests.end_to_end import command
             ["--config.data.train=absent.jsonl", "--config.data.task_options={}"],
             "absent.jsonl",
         ),
+        (
+            ["--config.objective=vc_ppo", "--config.critic.path=absent"],
+            "absent/config.json does not exist",
+        ),
         (["--config.reward.verifier=maths"], "did you mean"),
         (["--config.rollout.stop=('ab',)"], "rollout.stop"),
     ],

@@ -13,10 +13,11 @@ def rows(tmp_path):
     lines = [
         {"gold": "7", "pred": r"\boxed{7}", "expected": True},
         {"gold": "7", "pred": r"Certainly! \boxed{1} or \boxed{7}", "expected": False},
-        {"gold": "7", "pred": r"\boxed{8}", "expected": False},
+        {"gold": "7", "pred": "no\u2028\\boxed{8}", "expected": False},
         {"gold": "7", "pred": r"\boxed{9}", "expected": True, "contested": True},
     ]
-    path.write_text("\n".join(map(json.dumps, lines)))
+    texts = (json.dumps(line, ensure_ascii=False) for line in lines)
+    path.write_text("\n".join(texts), encoding="utf8")
     return str(path)
 
 

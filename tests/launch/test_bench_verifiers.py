@@ -18,7 +18,10 @@ def rows(tmp_path):
         {"gold": "4", "pred": "no number at all", "expected": True},
         {"gold": "4", "pred": "5", "expected": True, "contested": True},
     ]
-    path.write_text("\n".join(map(json.dumps, lines)) + "\n")
+    # No line ends at the separator inside a text.
+    lines[2]["pred"] += "\u2028"
+    texts = (json.dumps(line, ensure_ascii=False) for line in lines)
+    path.write_text("\n".join(texts) + "\n", encoding="utf8")
     return path
 
 

@@ -14,7 +14,7 @@ AGAINST = str(EXTRACTS / "overlap_evaluation.jsonl")
 
 def test_counts_are_printed_and_the_rest_is_written(tmp_path, capsys):
     """DATA-24: what is left is data that a run reads."""
-    out = tmp_path / "clean.jsonl"
+    out = tmp_path / "new" / "clean.jsonl"  # in a folder that is not there yet
     arguments = ["--train", TRAIN, "--against", f"{AGAINST},packaged:gsm8k"]
     decontaminate.main([*arguments, "--json", "--write", str(out)])
     first, second = map(json.loads, capsys.readouterr().out.splitlines())

@@ -106,6 +106,23 @@ def test_one_or_two_models(arguments, capsys):
     assert "models" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("arguments", "idle", "way"),
+    [
+        ("--counts a --temperature 1 --output b", "--output, --temperature", "counts"),
+        ("--counts a b --base c --prompts 3", "--base, --prompts", "counts"),
+        ("--spread a b --checkpoint c", "--checkpoint", "spread"),
+        ("--scaling a --counts b", "--counts", "scaling"),
+        ("--checkpoint a --between 1 2", "--between", "checkpoint"),
+    ],
+)
+def test_options_that_would_change_nothing_are_refused(arguments, idle, way, capsys):
+    with pytest.raises(SystemExit) as stopped:
+        evaluate.main(arguments.split())
+    assert stopped.value.code == 2
+    assert f"error: {idle}: not used with --{way}" in capsys.readouterr().err
+
+
 def test_faults_are_said_in_a_line(tmp_path):
     with pytest.raises(SystemExit, match=r"launch\.evaluate: there is no model or run"):
         evaluate.main(["--checkpoint", str(tmp_path / "none")])
@@ -147,11 +164,14 @@ def test_a_checkpoint_brings_its_settings(run_folder):
     expected = tiny_recipe.get_config()
     expected.run_dir, expected.evaluation.num_generations = str(folder), 7
     assert config == expected
-    model = load_model(config, folder, make_mesh((1, 1, 1), jax.devices()[:1]))
+    model_mesh = make_mesh((1, 1, 1), jax.devices()[:1])
+    model = load_model(config, folder, model_mesh)
     assert model.origin == f"{folder}, step 3"
     assert tiny.largest_difference(model.parameters, parameters) == 0
     with pytest.raises(ValueError, match=r"of step 2; there are \[3\]"):
-        load_model(config, folder, make_mesh((1, 1, 1), jax.devices()[:1]), step=2)
+        load_model(config, folder, model_mesh, step=2)
+    with pytest.raises(ValueError, match="is a model and has no step 3"):
+        load_model(config, folder / "model", model_mesh, step=3)
     held_out = problems_of(config, "")
     assert {p.question for p in problems_of(config, "task:arithmetic")} == {
         p.question for p in held_out
@@ -182,8 +202,16 @@ def test_thoughts_are_held_to_a_budget(run_folder, tmp_path, capsys):
     """TT-17: an untrained model never closes its thoughts by itself; at the budget
     they are closed for it, all of them. Without one nothing of it is written down."""
     folder, _ = run_folder
-    free, held = str(tmp_path / "free.jsonl"), str(tmp_path / "held.jsonl")
-    shared = ["--checkpoint", str(folder), "--n", "2", "--json", "--output"]
+    # A folder that is not there yet costs no counts.
+    free, held = str(tmp_path / "new" / "free.jsonl"), str(tmp_path / "held.jsonl")
+    # A run may have sampled and paid in ways that the engine of the budget has not.
+    config = config_lib.from_dict(json.loads((folder / "config.json").read_text()))
+    config.rollout.prompts_at_once, config.reward.execution = 2, "callback"
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "checkpoints").symlink_to(folder / "checkpoints")
+    config_lib.save(config, other / "config.json")
+    shared = ["--checkpoint", str(other), "--n", "2", "--json", "--output"]
     evaluate.main([*shared, free])
     steered = ["--thinking_budget", "2", "--think_end", "="]
     evaluate.main([*shared, held, *steered])
@@ -195,6 +223,19 @@ def test_thoughts_are_held_to_a_budget(run_folder, tmp_path, capsys):
     evaluate.main(["--scaling", held, "--between", "0", "4", "--json"])
     assert json.loads(capsys.readouterr().out)["thinking"]["control"] == 1.0
     assert longest <= 4  # of the recipe
+
+
+def test_problems_of_a_source_get_the_verifier_of_their_fields(tmp_path):
+    """As in training: tests call for "code", instructions for "instructions"; a
+    verifier of the user's choice stays."""
+    folder = pathlib.Path(__file__).parents[1] / "data" / "problems"
+    config = config_lib.Config()
+    for name, verifier in (("humaneval", "code"), ("ifeval", "instructions")):
+        found = problems_of(config, str(folder / f"{name}.jsonl"))
+        assert {problem.verifier for problem in found} == {verifier}
+    config.reward.verifier = "exact"
+    found = problems_of(config, str(folder / "humaneval.jsonl"))
+    assert {problem.verifier for problem in found} == {"exact"}
 
 
 def test_settings_of_another_version_are_refused(tmp_path):

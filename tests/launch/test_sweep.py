@@ -16,6 +16,7 @@ from rlvr_jax.validate import validate
 
 ROOT = pathlib.Path(__file__).parents[2]
 ABLATION = "configs/sweeps/dapo_ablation.py"
+CISPO = "configs/sweeps/cispo.py"
 
 # Writes what a run leaves, with a score of its top_p; fails where top_k is 13.
 STAND_IN = """
@@ -235,11 +236,12 @@ def test_every_cell_of_the_sweeps_is_valid(path, tmp_path):
         validate(changed(file.get_config(), cell.flags))
 
 
-def test_the_rows_of_the_32b_recipe_are_valid(tmp_path):
+@pytest.mark.parametrize("path", [ABLATION, CISPO])
+def test_the_rows_of_the_32b_recipe_are_valid(path, tmp_path):
     """Its buffer is the paper's 4,096 of 20,480 tokens; it has no cold start."""
     pod = "configs/dapo_qwen32b.py"
     base = module(pod).get_config()
-    plan = sweeps.plan(module(ABLATION).get_sweep(base), base, tmp_path)
+    plan = sweeps.plan(module(path).get_sweep(base), base, tmp_path)
     assert not plan.starts
     for cell in plan.cells:
         validate(changed(module(pod).get_config(), cell.flags))
@@ -284,6 +286,32 @@ def test_arms_of_the_spurious_reward_study():
     assert dict(checked) == {"noise.mislabelled_rate": 0.1}
 
 
+def test_cispo_and_dapo_differ_in_the_loss_alone():
+    """CLIP-17: and the table times both by their steps to DAPO's final score."""
+    file = module(CISPO)
+    for base in (file.get_config(), module("configs/dapo_qwen32b.py").get_config()):
+        found = file.get_sweep(base)
+        dapo, cispo = found.rows
+        assert found.steps_to == dapo.name
+        differ = {n for n in dapo.settings if dapo.settings[n] != cispo.settings[n]}
+        assert differ == {
+            "objective.surrogate",
+            "objective.epsilon_low",
+            "objective.epsilon_high",
+        }
+        assert set(dapo.settings) == set(cispo.settings)
+        assert base.curriculum.filter == "dynamic"
+        # MiniMax-M1 and DAPO: 16 updates per rollout batch.
+        assert base.batch.minibatches_per_step == 16
+
+
+def test_a_row_to_be_timed_against_has_to_be_there(stand_in, capsys, tmp_path):
+    text = (ROOT / CISPO).read_text().replace('steps_to="DAPO"', 'steps_to="DAP"')
+    (tmp_path / "file.py").write_text(text)
+    assert run(stand_in, config=tmp_path / "file.py") == 2
+    assert "steps_to='DAP' is none of the file's rows" in capsys.readouterr().err
+
+
 def test_one_axis_at_a_time():
     """REC-26: a grid whose rows each change exactly one setting of the base.
 
@@ -303,6 +331,21 @@ def test_one_axis_at_a_time():
         {},
         *({name: value} for name, values in axes.items() for value in values),
     ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--config", "configs/quickstart.py"], "--grid NAME=A,B"),
+        (
+            ["--config", "configs/sweeps/dapo_ablation.py", "--grid", "steps=5,6"],
+            "no room for the rows of configs/sweeps/dapo_ablation.py",
+        ),
+    ],
+)
+def test_one_axis_without_axes_or_beside_rows_is_refused(arguments, words, capsys):
+    assert sweep.main([*arguments, "--one-axis", "--dry-run"]) == 2
+    assert words in capsys.readouterr().err
 
 
 def test_rows_that_change_the_model_have_their_own_cold_start(tmp_path):
@@ -327,6 +370,26 @@ def test_rows_that_change_the_model_have_their_own_cold_start(tmp_path):
     cell = dict(f.split("=", 1) for f in plan.cells[1].flags)
     assert cell["--config.model.path"].endswith("start/other/seed0/model")
     assert cell["--config.warmup.steps"] == "0"
+
+
+@pytest.mark.slow
+def test_cispo_against_dapo_at_the_smallest_size(tmp_path, capsys, monkeypatch):
+    """CLIP-17: both rows run from one cold start, and the table has the steps of each:
+    a row is at its own final score at its last evaluation, or before."""
+    monkeypatch.setenv("XLA_FLAGS", "")
+    monkeypatch.setenv("JAX_PLATFORMS", "cpu")
+    settings = ("steps=4", "warmup.steps=30", "evaluation.every_steps=2")
+    small = ("model.hidden_size=32", "model.num_layers=1", "model.intermediate_size=48")
+    flags = [f"--config.{setting}" for setting in (*settings, *small)]
+    flags += ["--config.batch.minibatches_per_step=4", "--seeds=0"]
+    assert run(tmp_path / "out", *flags, config=CISPO) == 0
+    capsys.readouterr()
+    report.main([str(tmp_path / "out"), "--json"])
+    dapo, cispo = map(json.loads, capsys.readouterr().out.splitlines())
+    assert dapo["steps_to"] in (0, 2, 4)
+    assert cispo["steps_to"] in (None, 0, 2, 4)
+    report.main([str(tmp_path / "out")])
+    assert "| steps to DAPO |" in capsys.readouterr().out
 
 
 @pytest.mark.slow

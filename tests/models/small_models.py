@@ -1,5 +1,6 @@
 """Small random models of every family, made by transformers, to compare with."""
 
+import copy
 import functools
 from typing import Any
 
@@ -100,6 +101,27 @@ def model(name: str) -> transformers.PreTrainedModel:
                 fan_in = parameter.shape[-1] if parameter.ndim > 1 else 4
                 parameter.copy_(noise * fan_in**-0.5)
     return made.eval()
+
+
+@functools.cache
+def reward_model(name: str) -> transformers.PreTrainedModel:
+    """The same decoder with a drawn head of one number in place of an LM head."""
+    base = model(name)
+    config = copy.deepcopy(base.config)
+    config.num_labels = 1
+    made = transformers.AutoModelForSequenceClassification.from_config(
+        config, dtype=torch.float32
+    )
+    made.model.load_state_dict(base.model.state_dict())
+    with torch.no_grad():
+        made.score.weight.normal_(generator=torch.Generator().manual_seed(8))
+    return made.eval()
+
+
+def score(made: transformers.PreTrainedModel, ids: np.ndarray) -> float:
+    """Of one row without padding."""
+    with torch.no_grad():
+        return float(made(torch.as_tensor(ids)[None].long()).logits[0, 0])
 
 
 def logits(made: transformers.PreTrainedModel, ids: np.ndarray) -> np.ndarray:

@@ -143,13 +143,16 @@ def test_padding_does_not_show(decoder, rows, extra):
     )
 
 
-def test_gradients_are_the_same_with_recomputation_and_zero_for_padding(rows):
+@pytest.mark.parametrize("remat", ["layer", "dots", "groups"])
+def test_gradients_are_the_same_with_recomputation_and_zero_for_padding(rows, remat):
     prompts, lengths, completions = rows
     prompts = jnp.where(jnp.arange(S) < S - lengths[:, None], 49, prompts % 49)
     completions = completions % 49
 
     def gradients(remat):
-        decoder = Decoder(ARCH, rngs=nnx.Rngs(0))
+        # Four layers, so that there are two groups of two.
+        deep = dataclasses.replace(ARCH, num_layers=4)
+        decoder = Decoder(deep, rngs=nnx.Rngs(0))
         decoder.remat = remat
 
         def loss(decoder):
@@ -161,7 +164,7 @@ def test_gradients_are_the_same_with_recomputation_and_zero_for_padding(rows):
         grads = jax.jit(jax.grad(lambda s: loss(nnx.merge(graphdef, s))))(state)
         return parameters_of(nnx.merge(graphdef, grads))
 
-    with_remat, without = gradients("layer"), gradients("none")
+    with_remat, without = gradients(remat), gradients("none")
     for name, values in with_remat.items():
         scale = float(jnp.abs(values).max())
         assert scale > 0, name

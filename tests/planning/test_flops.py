@@ -28,7 +28,7 @@ def unrolled(monkeypatch):
     monkeypatch.setattr(jax.lax, "scan", functools.partial(scan, unroll=True))
 
 
-@pytest.mark.parametrize("remat", ["layer", "dots", "none"])
+@pytest.mark.parametrize("remat", ["layer", "dots", "none", "groups"])
 def test_the_train_step_against_xla(unrolled, remat):
     """REC-36: what two layers more take, 4 layers less 2. XLA also counts what is no
     matrix product (norms, softmax, rotations): up to 6 % here, less in wider models."""

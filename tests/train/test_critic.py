@@ -11,6 +11,7 @@ import pytest
 
 from rlvr_jax.config import CriticConfig, Objective
 from rlvr_jax.core import gae
+from rlvr_jax.core.presets import PRESETS
 from rlvr_jax.train.critic import batch_values, new_critic
 from rlvr_jax.train.step import train_step
 from tests import bigram, tiny
@@ -199,3 +200,64 @@ def test_a_run_bootstraps_its_cut_completions(rollouts):
     np.testing.assert_allclose(found[False], rewards.mean(), rtol=1e-6)
     expected = np.where(ended, rewards, 0.25).mean()
     np.testing.assert_allclose(found[True], expected, rtol=1e-6)
+
+
+def test_the_step_skips_observations_and_counts_one_lambda_over_them(rollouts):
+    """PG-30: a completion with written tokens in it, as a tool's answer is, V = 0: an
+    action token with k action tokens after it gets lam^k R, lam = 1 - 1 / (1.5 l) of
+    the l action tokens; how long the observation is does not matter."""
+    objective = Objective(name="sao", **PRESETS["sao"])
+    place = np.arange(tiny.LENGTH)
+    forced = np.zeros(rollouts.completion_tokens.shape, bool)
+    forced[:, 0] = (place >= 1) & (place < 3)
+    forced[:, 1] = place == 2
+    forced &= np.asarray(rollouts.token_mask)
+    steered = dataclasses.replace(rollouts, forced=jnp.asarray(forced))
+    rewards = tiny.rewards()
+    step, state, _ = stepper(objective)
+    _, metrics = step(state, steered, rewards, rewards)
+    mask = np.asarray(steered.token_mask)
+    assert (mask.sum(-1) < np.asarray(rollouts.token_mask).sum(-1)).any()
+    after = mask[..., ::-1].cumsum(-1)[..., ::-1] - mask
+    actions = mask.sum(-1, keepdims=True)
+    lam = np.maximum(1 - 1 / np.maximum(1.5 * actions, 1), 0)
+    expected = mask * lam**after * np.asarray(rewards)[..., None]
+    np.testing.assert_allclose(
+        metrics["advantage/abs_mean"], expected.sum() / mask.sum(), rtol=1e-5
+    )
+
+
+def test_two_critic_updates_beside_one_of_the_policy(rollouts):
+    """PG-30: SAO's critic is updated twice per policy step. Targets are the rewards, so
+    that two steps of one update each leave the same critic, and another policy."""
+    objective = dataclasses.replace(GAE, value_clip=0.0)
+    rewards = tiny.rewards()
+    step, state, _ = stepper(objective, critic=CriticConfig(updates_per_minibatch=2))
+    twice, _ = step(state, rollouts, rewards, rewards)
+    single, state, _ = stepper(objective)
+    once, _ = single(state, rollouts, rewards, rewards)
+    again, _ = single(once, rollouts, rewards, rewards)
+    gap = tiny.largest_difference(twice.critic.parameters, again.critic.parameters)
+    assert gap < 1e-6
+    assert tiny.largest_difference(twice.parameters, once.parameters) == 0
+    assert tiny.largest_difference(again.parameters, once.parameters) > 1e-4
+    moved = tiny.largest_difference(twice.critic.parameters, once.critic.parameters)
+    assert moved > 1e-3
+
+
+def test_bias_by_quarters_is_logged(rollouts):
+    """OBJ-04: V = 0.25 on every token; R is the completion's reward."""
+    step, state, _ = stepper()
+    biased = state.critic.parameters | {"value_bias": jnp.float32(0.25)}
+    critic = dataclasses.replace(state.critic, parameters=biased)
+    rewards = np.asarray(tiny.rewards())
+    _, metrics = step(
+        dataclasses.replace(state, critic=critic), rollouts, rewards, rewards
+    )
+    mask = np.asarray(rollouts.token_mask)
+    length = mask.sum(-1, keepdims=True)
+    quarter = np.arange(tiny.LENGTH) * 4 // length
+    for name, number in (("critic/bias_first", 0), ("critic/bias_last", 3)):
+        counted = mask & (quarter == number)
+        bias = (counted * (0.25 - rewards[..., None])).sum() / counted.sum()
+        np.testing.assert_allclose(metrics[name], bias, rtol=1e-5)

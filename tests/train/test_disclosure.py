@@ -179,6 +179,7 @@ def test_every_choice_of_the_objective_is_said(field):
         ("updates_per_minibatch", 2, "2 updates per minibatch"),
         ("pretraining_steps", 7, "7 steps alone"),
         ("freeze_attention", True, "attention frozen"),
+        ("path", "models/rm", "starts from models/rm"),
     ],
 )
 def test_every_choice_of_the_critic_is_said(field, value, words):

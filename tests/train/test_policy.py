@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import re
 
 import jax
 import jax.numpy as jnp
@@ -14,12 +15,14 @@ from rlvr_jax.config import Config, ModelConfig, Objective, OptimizerConfig
 from rlvr_jax.mesh.mesh import make_mesh
 from rlvr_jax.mesh.sharding import parameter_shardings
 from rlvr_jax.models.decoder import Decoder
-from rlvr_jax.models.weights import save_decoder
+from rlvr_jax.models.weights import parameters_of, save_decoder
+from rlvr_jax.train.abstract import abstract_state
 from rlvr_jax.train.optimizer import make_optimizer
 from rlvr_jax.train.policy import (
     abstract_decoder,
     architecture_of,
     copied,
+    loaded_critic,
     make_decoder,
     new_state,
 )
@@ -196,3 +199,71 @@ def test_a_reference_is_a_copy_that_outlives_the_parameters(mesh):
 
 def test_a_copy_has_the_same_numbers(drawn):
     assert tiny.largest_difference(copied(drawn[1]), drawn[1]) == 0
+
+
+@pytest.fixture(scope="module")
+def scored(tmp_path_factory):
+    """A reward model of the same architecture, with a head of ones."""
+    folder = tmp_path_factory.mktemp("scores") / "saved"
+    decoder = Decoder(ARCHITECTURE, rngs=nnx.Rngs(5))
+    save_decoder(decoder, folder, score=jnp.ones(32))
+    return folder, decoder
+
+
+def critic_of(path, architecture, mesh, **model):
+    config = Config(
+        model=dataclasses.replace(SMALL, **model),
+        objective=Objective(advantage="gae", scale_rewards="none"),
+    )
+    config.critic.path = str(path)
+    return config, loaded_critic(config, architecture, mesh)
+
+
+@pytest.mark.parametrize("tied", [True, False])
+@pytest.mark.parametrize("lora_rank", [0, 3])
+def test_a_critic_starts_from_a_reward_model(scored, mesh, tied, lora_rank):
+    """OBJ-04: its parameters are those of the directory, in the form and on the devices
+    of the policy's own, whatever the policy has beside them (LM head, adapters)."""
+    architecture = dataclasses.replace(ARCHITECTURE, tie_embeddings=tied)
+    config, values = critic_of(scored[0], architecture, mesh, lora_rank=lora_rank)
+    graphdef, policy = make_decoder(config, architecture, mesh)
+    plan = dataclasses.replace(
+        tiny.plan(graphdef, config.objective, optimizer=make_optimizer(config)),
+        mesh=mesh,
+    )
+    state = new_state(policy, plan, critic=values)
+    found = state.critic.parameters
+    assert jax.tree.structure(found["decoder"]) == jax.tree.structure(policy)
+    expected = parameters_of(scored[1])
+    decoder = nnx.merge(graphdef, found["decoder"])
+    loaded = parameters_of(decoder)
+    for name, value in expected.items():
+        np.testing.assert_array_equal(loaded[name], value, name)
+    np.testing.assert_array_equal(found["value_head"], np.ones(32))
+    assert float(found["value_bias"]) == 0
+    shardings = jax.tree.leaves(parameter_shardings(found, mesh))
+    for leaf, sharding in zip(jax.tree.leaves(found), shardings, strict=True):
+        assert leaf.sharding.is_equivalent_to(sharding, leaf.ndim)
+    like = abstract_state(policy, plan, num_problems=0)
+    assert [leaf.shape for leaf in like.leaves] == [
+        leaf.shape for leaf in jax.tree.leaves(state)
+    ]
+
+
+def test_without_a_path_a_critic_starts_from_the_policy(scored, mesh):
+    assert critic_of("", ARCHITECTURE, mesh)[1] is None
+    config = Config()  # no critic at all
+    config.critic.path = str(scored[0])
+    assert loaded_critic(config, ARCHITECTURE, mesh) is None
+
+
+def test_a_reward_model_of_another_architecture_is_refused(scored, mesh):
+    """OBJ-04: before anything is compiled; what differs, and what to do."""
+    deeper = dataclasses.replace(ARCHITECTURE, num_layers=3, vocab_size=61)
+    said = (
+        f"the reward model at {scored[0]} is not of the policy's architecture: "
+        "vocab_size 60 against 61, num_layers 2 against 3. A critic is computed by the "
+        "policy's program: give a reward model of the same base model (critic.path)."
+    )
+    with pytest.raises(ValueError, match=re.escape(said)):
+        critic_of(scored[0], deeper, mesh)

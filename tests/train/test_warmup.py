@@ -14,11 +14,11 @@ from tests import bigram, tiny
 SOLUTIONS = [[[9, 4], [8, 7, 4]], [[6, 5, 4]], [[7, 4], [5, 4], [4]]]
 
 
-def warmup(graphdef, *, solutions=SOLUTIONS, steps=30, seed=0):
+def warmup(graphdef, *, solutions=SOLUTIONS, steps=30, seed=0, loss="likelihood"):
     plan = tiny.plan(graphdef)
     tokens = [[10 + i] for i in range(len(solutions))]
     batches = PromptBatches(tokens, 4, tiny.SLOTS, 0, 1, plan.mesh)
-    settings = WarmupConfig(steps=steps, batch_size=4, learning_rate=0.1)
+    settings = WarmupConfig(steps, batch_size=4, learning_rate=0.1, loss=loss)
     return Warmup(settings, batches, solutions, plan, seed)
 
 
@@ -40,8 +40,10 @@ def test_the_loss_falls_to_what_the_choice_of_solution_leaves_open(policy):
     assert tiny.largest_difference(found, fresh) > 0.1
 
 
-def test_the_first_loss_is_the_mean_over_solution_tokens(policy):
-    """-log softmax of the bigram, row by row in NumPy; padding does not count."""
+@pytest.mark.parametrize("loss", ["likelihood", "rectified"])
+def test_the_first_loss_is_the_mean_over_solution_tokens(policy, loss):
+    """SFT-03: -log softmax of the bigram, row by row in NumPy, and the same times the
+    probability; padding does not count."""
     graphdef, parameters = policy
     embedding, head = (
         np.array(parameters[name].get_value(), np.float64)
@@ -50,13 +52,15 @@ def test_the_first_loss_is_the_mean_over_solution_tokens(policy):
     known = [[[9, 4]], [[8, 7, 4]], [[6, 5, 4, 4]], [[4]]]
     logits = embedding @ head.T
     logprobs = logits - np.log(np.exp(logits).sum(-1, keepdims=True))
+    weight = np.ones_like if loss == "likelihood" else np.exp
     losses = [
-        -logprobs[before, after]
+        -weight(logprobs[before, after]) * logprobs[before, after]
         for i, (ids,) in enumerate(known)
         for before, after in zip([10 + i, *ids], ids, strict=False)
     ]
     assert len(losses) == 10
-    first = warmup(graphdef, solutions=known, steps=1).run(parameters)[1][0]
+    cold_start = warmup(graphdef, solutions=known, steps=1, loss=loss)
+    first = cold_start.run(parameters)[1][0]
     assert first == pytest.approx(np.mean(losses), rel=1e-5)
 
 

@@ -47,8 +47,10 @@ def test_tables_name_the_rows_that_came_out_wrong(rows, capsys):
 
 
 def test_a_file_of_ones_own_needs_gold_and_pred_only(tmp_path, capsys):
+    """Texts may hold what Python, but not JSON lines, takes for the end of a line."""
     path = tmp_path / "own.jsonl"
-    path.write_text('{"gold": 3, "pred": "3.0"}\n{"gold": 3, "pred": "4"}\n')
+    first = json.dumps({"gold": 3, "pred": "So\u2028it\x85is 3.0"}, ensure_ascii=False)
+    path.write_text(f'{first}\n{{"gold": 3, "pred": "4"}}\n', encoding="utf8")
     verify.main([str(path), "--json"])
     assert json.loads(capsys.readouterr().out)["all"]["accuracy"] == 0.5
 

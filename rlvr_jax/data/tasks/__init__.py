@@ -17,7 +17,9 @@ from rlvr_jax.data.rows import Problem
 from rlvr_jax.data.tasks import (
     arithmetic,
     countdown,
+    distraction,
     general_points,
+    letters,
     navigation,
     random_calculation,
 )
@@ -26,7 +28,9 @@ from rlvr_jax.data.tasks.draft import Draft, of_their_types
 TASKS: dict[str, Any] = {
     "arithmetic": arithmetic,
     "countdown": countdown,
+    "distraction": distraction,
     "general_points": general_points,
+    "letters": letters,
     "navigation": navigation,
     "random_calculation": random_calculation,
 }

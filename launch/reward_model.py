@@ -1,0 +1,146 @@
+"""Trains an outcome reward model: completions of a model, verified, and a scalar head.
+
+python -m launch.reward_model --checkpoint runs/start --output runs/reward_model
+python -m launch.train --config ... --config.objective=tulu3 \\
+    --config.critic.path=runs/reward_model
+
+A run folder brings its own training problems, prompts, verifier and limits. The result
+is a directory that transformers' AutoModelForSequenceClassification loads too; its
+score is in the unit of the reward (reward.correct, reward.wrong).
+"""
+
+import argparse
+import pathlib
+import sys
+from collections.abc import Sequence
+
+import jax
+from flax import nnx
+
+from rlvr_jax.data.problems import load_problems
+from rlvr_jax.mesh.mesh import make_mesh
+from rlvr_jax.models.lora import merged
+from rlvr_jax.models.weights import save_decoder
+from rlvr_jax.rollout.scoring import VerifierFailure
+from rlvr_jax.train import loading, reward_model
+from rlvr_jax.train.model_counts import evaluation_of
+from rlvr_jax.train.policy import architecture_of
+from rlvr_jax.validate import validate
+from rlvr_jax.verifiers.pool import VerifierPool
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Samples, trains, says how well it predicts, saves.
+
+    Args:
+      argv: the arguments after the program's name; by default those of the process.
+    """
+    arguments = _parser().parse_args(argv)
+    try:
+        _run(arguments)
+    except (OSError, ValueError, VerifierFailure) as error:
+        sys.exit(f"launch.reward_model: {error}")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m launch.reward_model",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = parser.add_argument
+    add("--checkpoint", required=True, help="run folder or model directory")
+    add("--output", required=True, type=pathlib.Path, help="where the model goes")
+    add("--data", help="a source as of data.train, in place of the run's")
+    add("--prompts", type=int, default=512, help="problems; every tenth is held out")
+    add("--n", type=int, default=8, help="completions per problem")
+    add("--temperature", type=float, default=1.0)
+    add(
+        "--predict",
+        choices=("end", "tokens"),
+        default="end",
+        help="the outcome from the whole completion, or after every token of it",
+    )
+    add("--epochs", type=int, default=1)
+    add("--batch_size", type=int, default=64, help="completions per update")
+    add("--learning_rate", type=float, default=1e-5)
+    add("--seed", type=int, help="of sampling and order; the run's by default")
+    return parser
+
+
+def _run(arguments: argparse.Namespace) -> None:
+    target = pathlib.Path(arguments.checkpoint).expanduser()
+    changes = {
+        "evaluation.num_generations": arguments.n,
+        "evaluation.temperature": arguments.temperature,
+        "evaluation.prompts": arguments.prompts,
+        "data.train": arguments.data,
+        "seed": arguments.seed,
+    }
+    config = loading.settings_of(
+        target, {name: value for name, value in changes.items() if value is not None}
+    )
+    validate(config)
+    problems = load_problems(
+        config.data,
+        split="train",
+        default_verifier=config.reward.verifier,
+        seed=config.seed,
+    )[: arguments.prompts]
+    parts = reward_model.split_held_out(problems)
+    if not all(parts):
+        raise ValueError(
+            f"{len(problems)} problems are too few: every tenth is held out. Give "
+            "another --data, or raise --prompts."
+        )
+    mesh = make_mesh(config.mesh.shape)
+    model = loading.load_model(config, target, mesh)
+    with VerifierPool(config.reward.workers, config.reward.timeout_s) as pool:
+        data, held_out = (
+            reward_model.judged(
+                evaluation_of(config, model, part, pool, mesh), model.parameters
+            )
+            for part in parts
+        )
+    print(f"{model.origin}: {len(data.rewards)} completions to learn from", flush=True)
+    architecture = architecture_of(config.model, model.tokenizer.vocab_size)
+    parameters, losses = reward_model.train_reward_model(
+        model.graphdef,
+        model.parameters,
+        architecture.hidden_size,
+        data,
+        predict=arguments.predict,
+        learning_rate=arguments.learning_rate,
+        batch_size=arguments.batch_size,
+        epochs=arguments.epochs,
+        seed=config.seed,
+    )
+    print(f"{len(losses)} updates, squared error {losses[0]:.4f} -> {losses[-1]:.4f}")
+    scores = reward_model.scores_of(
+        model.graphdef, parameters, held_out, arguments.batch_size
+    )
+    _print_fit(reward_model.fit(scores, held_out.rewards))
+    if jax.process_index() == 0:
+        model.tokenizer.save(arguments.output)
+    decoder = nnx.merge(model.graphdef, parameters["decoder"])
+    save_decoder(
+        merged(decoder),
+        arguments.output,
+        source=config.model.path or None,
+        score=parameters["value_head"],
+    )
+    print(f"reward model: {arguments.output}")
+
+
+def _print_fit(fit: reward_model.Fit) -> None:
+    print(
+        f"held out: {fit.completions} completions, mean reward {fit.reward_mean:.3f}; "
+        f"squared error {fit.error:.4f}, of the mean alone {fit.error_of_mean:.4f}"
+    )
+    print("completions  score  reward")
+    for count, score, reward in fit.bins:
+        print(f"{count:11d}  {score:5.2f}  {reward:6.2f}")
+
+
+if __name__ == "__main__":
+    main()
