@@ -81,7 +81,9 @@ def test_verifiers_as_callbacks_give_the_same_run(finished, tmp_path):
     assert_same_run(tmp_path / "callback", finished[0])
 
 
-@pytest.mark.parametrize("rollout_shape", ["()", "(1,4,2)"])
+@pytest.mark.parametrize(
+    "rollout_shape", [pytest.param("()", marks=pytest.mark.slow), "(1,4,2)"]
+)
 def test_eight_devices_give_the_same_completions(finished, tmp_path, rollout_shape):
     """Tokens of the first step exactly, parameters to what Adam makes of rounding; also
     where sampling lays the devices out in another way."""
