@@ -17,7 +17,9 @@ out; docs/papers.md.
 
 Departs: mathematics with one verifier and Qwen2.5-7B, where theirs is an agent of
 several tools. The slot engine and staleness run in a single process so far, so this
-wants one machine with all of its devices. Never run here.
+wants one machine with all of its devices; by the plan, its 1,024 slots take 476 GiB of
+each of four v5p chips at full length, so lower rollout.slots or the tokens to what
+yours has. Never run here.
 
 To vary: --config.rollout.token_budget, --config.rollout.overdue=drop.
 """

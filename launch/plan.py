@@ -52,8 +52,7 @@ def main(config: Config) -> int:
         print("no mesh, micro-batch and remat policy fits: take more chips.")
         return 1
     if not plan.compiled:
-        why = "--nocompile" if has_libtpu() else "libtpu is not installed"
-        print(f"Not compiled ({why}): memory is an estimate.")
+        print(f"Not compiled ({_why_not()}): memory is an estimate.")
     display.print_plan(pod_sections(plan, price=_PRICE.value))
     if _SHARDINGS.value:
         _print_shardings(plan)
@@ -81,10 +80,25 @@ def _plan(config: Config) -> PodPlan | None:
     print(
         f"best of {len(found)} that fit: --config.mesh.shape={best.mesh.shape}{apart} "
         f"--config.batch.micro_batch_size={best.batch.micro_batch_size} "
-        f"--config.rollout.prompts_at_once={best.rollout.prompts_at_once} "
+        f"{_at_once(best)} "
         f"--config.model.remat={best.model.remat}"
     )
     return found[0]
+
+
+def _at_once(config: Config) -> str:
+    if config.rollout.engine == "slots":
+        return f"--config.rollout.slots={config.rollout.slots}"
+    return f"--config.rollout.prompts_at_once={config.rollout.prompts_at_once}"
+
+
+def _why_not() -> str:
+    """Why there is a plan without compiled programs."""
+    if not has_libtpu():
+        return "libtpu is not installed"
+    if not _COMPILE.value:
+        return "--nocompile"
+    return f"the {_COMPILES.value} best did not fit; --compiles=N tries more"
 
 
 def _tell(name: str, program: Compiled) -> None:

@@ -15,8 +15,10 @@ import numpy as np
 import safetensors.numpy
 from flax import nnx
 
+from rlvr_jax.models.architecture import Architecture
 from rlvr_jax.models.decoder import DOWN, UP, Decoder
 from rlvr_jax.models.hf_weights import tensor_name
+from rlvr_jax.models.parameters import parameter_shapes
 
 TARGETS = ("query", "key", "value", "output", "gate", "up", "down")
 """Weights of a layer that get an adapter; a mixture's experts get none."""
@@ -43,6 +45,16 @@ def add_adapters(decoder: Decoder, *, rank: int, alpha: float, seed: int) -> Non
             jnp.zeros((layers, rank, outputs), weight.dtype)
         )
     decoder.lora_scale = alpha / rank
+
+
+def adapter_shapes(architecture: Architecture, rank: int) -> list[tuple[int, ...]]:
+    """Of all arrays of `add_adapters`; [] for rank 0."""
+    found: list[tuple[int, ...]] = []
+    for name, shape in parameter_shapes(architecture).items():
+        if rank and name.removeprefix("layers.") in TARGETS:
+            layers, inputs, outputs = shape
+            found += [(layers, inputs, rank), (layers, rank, outputs)]
+    return found
 
 
 def merged(decoder: Decoder) -> Decoder:

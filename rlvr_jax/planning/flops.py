@@ -22,7 +22,7 @@ class StepFlops:
     decode: float
     """At the limit of completion tokens."""
     forward: float
-    """Passes without a gradient."""
+    """Passes without a gradient: old policy, reference, selection, values."""
     train: float
     useful: float
     """Of sampling and training, without masked slots and recomputation."""
@@ -33,11 +33,23 @@ class StepFlops:
         return self.prefill + self.decode + self.forward + self.train
 
 
-def layer_flops(arch: Architecture) -> float:
-    """Of the weights of one layer, per token."""
+def mlp_width(arch: Architecture, *, useful: bool = False) -> int:
+    """Of what a token goes through: the MLP, or its experts side by side.
+
+    Blocks of experts are filled up, to at most twice the pairs of token and expert
+    (models/experts.py); `useful` leaves that out.
+    """
+    if not arch.num_experts:
+        return arch.intermediate_size
+    blocks = 1 if useful else 2
+    return blocks * arch.num_experts_per_token * arch.moe_intermediate_size
+
+
+def layer_flops(arch: Architecture, *, useful: bool = False) -> float:
+    """Of the weights of one layer, per token; `useful` as in `mlp_width`."""
     heads, kv_heads = arch.num_heads * arch.head_dim, arch.num_kv_heads * arch.head_dim
-    projections = arch.hidden_size * (2 * heads + 2 * kv_heads)
-    return 2.0 * (projections + 3 * arch.hidden_size * arch.intermediate_size)
+    inner = 3 * mlp_width(arch, useful=useful) + arch.num_experts
+    return 2.0 * arch.hidden_size * (2 * heads + 2 * kv_heads + inner)
 
 
 def pair_flops(arch: Architecture) -> float:
@@ -80,8 +92,10 @@ def forward_flops(
     )
 
 
-def train_flops(work: Work) -> float:
+def train_flops(work: Work, *, with_head: bool = True) -> float:
     """One pass forward and backward over all rows of a step.
+
+    The value model's passes have no head to speak of: `with_head=False`.
 
     A backward pass is two forward ones. Under remat="layer" layers are computed once
     more, but for their last product, whose result nothing reads, and under "groups" a
@@ -101,7 +115,7 @@ def train_flops(work: Work) -> float:
         work.length,
         causal=not work.why_dense,
     )
-    last = 2.0 * arch.hidden_size * arch.intermediate_size / layer_flops(arch)
+    last = 2.0 * arch.hidden_size * mlp_width(arch) / layer_flops(arch)
     # Of the forward pass: how often layers, and attention's scores, are repeated.
     again = {"layer": 1.0 - last, "groups": 2.0 - last}.get(work.remat, 0.0)
     scores_again = {"none": 0, "groups": 2}.get(work.remat, 1)
@@ -110,7 +124,9 @@ def train_flops(work: Work) -> float:
     if not work.why_dense:
         attended = (1 + scores_again + 3.5) * attention
     head_passes = 4 if work.why_chunked else 5
-    return (3 + again) * linear + attended + head_passes * head
+    # Frozen weights beside adapters need no gradient of their own.
+    passes = 2 if work.adapters else 3
+    return (passes + again) * linear + attended + with_head * head_passes * head
 
 
 def step_flops(work: Work) -> StepFlops:
@@ -127,16 +143,20 @@ def step_flops(work: Work) -> StepFlops:
     per_micro = work.micro[0] * work.micro[1]
     micro_prompts = work.rows // per_micro * work.micro[0]
     splash = not work.why_dense
-    once = sum(
-        forward_flops(arch, micro_prompts, rows, work.slots, length, causal=splash)
+    linear, attention, head = forward_flops(
+        arch, micro_prompts, rows, work.slots, length, causal=splash
     )
-    epochs = work.updates // work.minibatches
+    epochs, critic = work.epochs, work.critic_updates
+    policy_passes = work.extra_forwards + epochs * work.selection
     mean_pairs = layers * (work.slots + length / 2) * pair_flops(arch)
-    useful = work.tokens * (per_token + mean_pairs)
-    return StepFlops(
-        prefill=prefill,
-        decode=decode,
-        forward=work.extra_forwards * once,
-        train=epochs * train_flops(work),
-        useful=useful * (1 + work.extra_forwards + 3 * epochs),
-    )
+    in_layers = work.tokens * (layers * layer_flops(arch, useful=True) + mean_pairs)
+    in_head = work.tokens * head_flops(arch)
+    # Sampling, passes without a gradient, and three for an update.
+    useful = (1 + policy_passes + 3 * epochs) * (in_layers + in_head)
+    forward = policy_passes * (linear + attention + head)
+    train = epochs * train_flops(work)
+    if critic:  # values of the batch, then the value model's own updates
+        useful += (1 + 3 * epochs * critic) * in_layers
+        forward += linear + attention
+        train += epochs * critic * train_flops(work, with_head=False)
+    return StepFlops(prefill, decode, forward, train, useful)

@@ -11,6 +11,7 @@ from jax.sharding import AbstractMesh, Mesh
 
 from rlvr_jax.models.attention import QUERY_BLOCK
 from rlvr_jax.models.decoder import layers_per_group
+from rlvr_jax.planning.flops import mlp_width
 from rlvr_jax.planning.work import Work
 
 Parts = dict[str, float]
@@ -34,7 +35,7 @@ def train_parts(
     whole = work.micro[0] % _row_devices(mesh)
     prompts = work.micro[0] if whole else work.micro[0] // _row_devices(mesh)
     tokens = rows * work.length + prompts * work.slots
-    inner = (3 * arch.intermediate_size + 2 * arch.num_heads * arch.head_dim) / tensor
+    inner = (3 * mlp_width(arch) + 2 * arch.num_heads * arch.head_dim) / tensor
     layer = tokens * (inner + 4 * arch.hidden_size) * width
     scores = _scores(work, rows, work.length, work.length + work.slots, tensor)
     layers, size = arch.num_layers, layers_per_group(arch.num_layers)
@@ -45,11 +46,14 @@ def train_parts(
         "dots": layers * layer,
         "none": layers * (layer + scores),
     }[work.remat]
-    critic = {"critic": 20 * weights} if work.critic else {}
+    held, trained = weights + work.adapters, work.adapters or weights
+    critic = {}
+    if work.critic_updates:
+        critic = {"critic": (4 + work.moment_bytes + 8) * held}
     return critic | {
-        "parameters": 4 * weights * work.copies,
-        "optimizer": 8 * weights,
-        "gradients": 8 * weights,
+        "parameters": 4 * held * work.copies,
+        "optimizer": work.moment_bytes * trained,
+        "gradients": 8 * trained,
         "weights in the type they compute with": width * weights,
         # Beside what layers keep, one layer is being worked on.
         "activations": kept + layer + scores,
@@ -58,9 +62,36 @@ def train_parts(
     }
 
 
-def resident(work: Work, weights: float) -> float:
-    """Bytes of the training state while completions are sampled."""
-    return (4 * work.copies + 8 + (12 if work.critic else 0)) * weights
+def under_way(work: Work, mesh: Mesh | AbstractMesh, weights: float) -> Parts:
+    """Of batches that are sampled beside the update, with rollout.staleness.
+
+    Args:
+      work: of a step.
+      mesh: sizes of the axes that sampling is laid out over.
+      weights: numbers of the sampler's weights that one device holds.
+    """
+    if not work.behaviours:
+        return {}
+    policies = work.behaviours * work.weight_bytes * (weights + work.adapters)
+    if work.engine != "slots":
+        return {"policies under way": policies}
+    # The caches of the engine stay between its calls; others are within a program.
+    return {"policies under way": policies, "slots under way": _cache(work, mesh)}
+
+
+def resident(work: Work, weights: float, sampled: float) -> float:
+    """Bytes of the training state while completions are sampled.
+
+    Args:
+      work: of a step.
+      weights: numbers of the parameters that one device holds for training.
+      sampled: those that it holds for sampling: of policies under way.
+    """
+    held, trained = weights + work.adapters, work.adapters or weights
+    copies = work.copies + bool(work.critic_updates)
+    moments = trained + (held if work.critic_updates else 0)
+    policies = work.behaviours * work.weight_bytes * (sampled + work.adapters)
+    return 4 * copies * held + work.moment_bytes * moments + policies
 
 
 def reshard_parts(waiting: float, sent: float, received: Sequence[float]) -> Parts:
@@ -74,8 +105,8 @@ def reshard_parts(waiting: float, sent: float, received: Sequence[float]) -> Par
     """
     weights = sum(received)
     # Twice what a device sends or receives, or two of the largest as they arrive.
-    under_way = max(2 * min(sent, weights), 2 * max(received)) if sent else 0.0
-    return {"training state": waiting, "weights": weights, "on their way": under_way}
+    moving = max(2 * min(sent, weights), 2 * max(received)) if sent else 0.0
+    return {"training state": waiting, "weights": weights, "on their way": moving}
 
 
 def decode_parts(
@@ -91,14 +122,11 @@ def decode_parts(
       waiting: `resident` bytes.
     """
     arch, tensor = work.architecture, mesh.shape["tensor"]
-    prompts = work.at_once / _row_devices(mesh)
-    kv_heads = math.ceil(arch.num_kv_heads / tensor)
-    per_slot = 2 * arch.num_layers * kv_heads * arch.head_dim * width
-    rows = prompts * work.generations
+    _, rows = _decoding(work, mesh)
     return {
         "training state": waiting,
         "weights": width * weights,
-        "cache": (prompts * work.slots + rows * work.length) * per_slot,
+        "cache": _cache(work, mesh),
         "logits": 5 * rows * arch.vocab_size * 4 / tensor,
         "one layer's weights, whole": 2 * width * _layer(work) / tensor,
     }
@@ -109,19 +137,42 @@ def prefill_parts(
 ) -> Parts:
     """Of reading the prompts, the training state included; as `decode_parts`."""
     arch, tensor = work.architecture, mesh.shape["tensor"]
-    prompts = math.ceil(work.at_once / _row_devices(mesh))
-    kv_heads = math.ceil(arch.num_kv_heads / tensor)
-    per_slot = 2 * arch.num_layers * kv_heads * arch.head_dim * width
-    inner = (3 * arch.intermediate_size + 2 * arch.num_heads * arch.head_dim) / tensor
+    prompts = work.at_once
+    if work.engine != "slots":
+        prompts = math.ceil(prompts / _row_devices(mesh))
+    inner = (3 * mlp_width(arch) + 2 * arch.num_heads * arch.head_dim) / tensor
     scores = _scores(work, prompts, work.slots, work.slots, tensor)
     return {
         "training state": waiting,
         "weights": width * weights,
-        "cache": prompts * work.slots * per_slot,
+        "cache": prompts * work.slots * _per_slot(work, mesh),
         "activations": prompts * work.slots * (inner + 4 * arch.hidden_size) * width
         + scores,
         "one layer's weights, whole": 2 * width * _layer(work) / tensor,
     }
+
+
+def _cache(work: Work, mesh: Mesh | AbstractMesh) -> float:
+    """Of keys and values while completions decode."""
+    prompts, rows = _decoding(work, mesh)
+    return (prompts * work.slots + rows * work.length) * _per_slot(work, mesh)
+
+
+def _per_slot(work: Work, mesh: Mesh | AbstractMesh) -> float:
+    """Of the keys and values of one token."""
+    arch, tensor = work.architecture, mesh.shape["tensor"]
+    heads = math.ceil(arch.num_kv_heads / tensor)
+    return 2.0 * arch.num_layers * heads * arch.head_dim * work.weight_bytes
+
+
+def _decoding(work: Work, mesh: Mesh | AbstractMesh) -> tuple[float, float]:
+    """Prompts and completions that a device has caches of while they decode."""
+    if work.engine == "slots":
+        # A slot has its prompt to itself, and every device has all of the slots: they
+        # are split by heads alone.
+        return float(work.decoding), float(work.decoding)
+    prompts = work.at_once / _row_devices(mesh)
+    return prompts, prompts * work.generations
 
 
 def _scores(work: Work, rows: int, queries: int, slots: int, tensor: int) -> float:
@@ -148,7 +199,10 @@ def _layer(work: Work) -> float:
     """Numbers of one layer's parameters."""
     arch = work.architecture
     heads = (arch.num_heads + arch.num_kv_heads) * arch.head_dim
-    return float(arch.hidden_size * (2 * heads + 3 * arch.intermediate_size))
+    mlp = 3 * arch.intermediate_size
+    if arch.num_experts:
+        mlp = arch.num_experts * (3 * arch.moe_intermediate_size + 1)
+    return float(arch.hidden_size * (2 * heads + mlp))
 
 
 def _row_devices(mesh: Mesh | AbstractMesh) -> int:

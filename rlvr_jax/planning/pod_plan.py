@@ -22,6 +22,7 @@ from rlvr_jax.planning.chips import Topology
 from rlvr_jax.planning.flops import StepFlops, step_flops
 from rlvr_jax.planning.timing import Held, StepTime, step_time
 from rlvr_jax.planning.work import Work, work_of
+from rlvr_jax.train.policy import new_architecture
 from rlvr_jax.validate import ConfigError
 
 GIB = 2**30
@@ -80,9 +81,12 @@ class PodPlan:
 
     @property
     def host_gib(self) -> float:
-        """Of all hosts while a checkpoint is saved: one copy of the training state."""
-        state = self.resident_bytes["decode"]
-        return state * self.topology.devices / GIB
+        """Of all hosts while a checkpoint is saved: one copy of the training state.
+
+        Devices along "data" hold the same; one of them writes it.
+        """
+        state, replicas = self.resident_bytes["decode"], self.mesh_shape[0]
+        return state * self.topology.devices / replicas / GIB
 
 
 def planned_architecture(config: Config, layers: int | None = None) -> Architecture:
@@ -93,7 +97,7 @@ def planned_architecture(config: Config, layers: int | None = None) -> Architect
       layers: plan for so many layers in place of the model's own.
 
     Raises:
-      ConfigError: neither is there.
+      ConfigError: neither is there, or sizes of a new model do not fit together.
     """
     model = config.model
     if model.architecture:
@@ -108,15 +112,7 @@ def planned_architecture(config: Config, layers: int | None = None) -> Architect
                 "as model.architecture."
             ) from error
     else:
-        found = Architecture(
-            vocab_size=256,
-            hidden_size=model.hidden_size,
-            intermediate_size=model.intermediate_size,
-            num_layers=model.num_layers,
-            num_heads=model.num_heads,
-            num_kv_heads=model.num_kv_heads,
-            head_dim=model.hidden_size // model.num_heads,
-        )
+        found = new_architecture(model, vocab_size=256)
     return found if layers is None else dataclasses.replace(found, num_layers=layers)
 
 
@@ -147,14 +143,15 @@ def plan_pod(
     check_heads(architecture.num_heads, sampling, setting=ROLLOUT_SHAPE)
     work = work_of(config, architecture, training.shape)
     sampled = work_of(config, architecture, sampling.shape)
-    _check_positions(work)
+    check_positions(work)
     width = jnp.dtype(config.model.dtype).itemsize
     rows = sharding_rows(architecture, training, sampling, width)
     weights = sum(row.bytes_per_device for row in rows) / 4
     to_sample = sum(row.sampled_bytes for row in rows) / width
-    waiting = memory.resident(work, weights)
+    waiting = memory.resident(work, weights, to_sample)
+    ahead = memory.under_way(sampled, sampling, to_sample)
     parts = {
-        "train": memory.train_parts(work, training, width, weights),
+        "train": memory.train_parts(work, training, width, weights) | ahead,
         "reshard": memory.reshard_parts(
             waiting,
             0.0 if rollout_shape == shape else width * weights,
@@ -193,9 +190,9 @@ def plan_pod(
         compiled=found,
         resident_bytes={
             # The sampler's weights are let go before the step learns.
-            "train": 0.0,
+            "train": math.fsum(ahead.values()),
             # The parameters are part of the program.
-            "reshard": waiting - 4 * weights,
+            "reshard": waiting - 4 * (weights + work.adapters),
             "prefill": waiting,
             "decode": waiting,
         },
@@ -297,19 +294,35 @@ def advice(plan: PodPlan) -> list[str]:
         )
     for name in ("prefill", "decode"):
         if plan.hbm_gib(name) > room or _refused(plan, name):
-            smaller = max(1, work.at_once // 2)
-            found.append(
-                f"{name}: sample fewer prompts at once, "
-                f"rollout.prompts_at_once={smaller} (now {work.at_once})."
-            )
+            found.append(_sample_fewer(name, work))
     return found
+
+
+def _sample_fewer(name: str, work: Work) -> str:
+    if work.engine == "slots":
+        # A prompt that is read takes less than the slots that wait beside it.
+        smaller = max(1, work.decoding // 2)
+        return (
+            f"{name}: decode fewer completions at once, rollout.slots={smaller} "
+            f"(now {work.decoding}); every device has all of them, split by heads."
+        )
+    smaller = max(1, work.at_once // 2)
+    return (
+        f"{name}: sample fewer prompts at once, rollout.prompts_at_once={smaller} "
+        f"(now {work.at_once})."
+    )
 
 
 def _refused(plan: PodPlan, name: str) -> bool:
     return name in plan.compiled and bool(plan.compiled[name].refusal)
 
 
-def _check_positions(work: Work) -> None:
+def check_positions(work: Work) -> None:
+    """Prompts and completions at their limits are within the model's positions.
+
+    Raises:
+      ConfigError: they are not.
+    """
     needed, has = work.slots + work.length, work.architecture.max_positions
     if needed > has:
         raise ConfigError(

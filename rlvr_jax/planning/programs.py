@@ -23,6 +23,7 @@ from rlvr_jax.config import Config
 from rlvr_jax.mesh.mesh import ROLLOUT_SHAPE, SHAPE, make_mesh, rearranged, row_spec
 from rlvr_jax.mesh.sharding import parameter_shardings
 from rlvr_jax.models.architecture import Architecture
+from rlvr_jax.planning import slot_programs
 from rlvr_jax.planning.collectives import Collectives, collectives_of
 from rlvr_jax.planning.work import Work, work_of
 from rlvr_jax.rollout.sampler import Sampling, sample
@@ -131,13 +132,15 @@ def abstract_run(
     for shape in ((work.prompts, work.generations), work.micro):
         row_spec(mesh, shape)
     apart = SHAPE if rollout_mesh == mesh else ROLLOUT_SHAPE
-    for prompts in (work.prompts, work.at_once):
+    # Slots are split by heads alone.
+    at_once = () if work.engine == "slots" else (work.at_once,)
+    for prompts in (work.prompts, *at_once):
         row_spec(rollout_mesh, (prompts, work.generations), setting=apart)
 
     graphdef, shapes = abstract_decoder(config, architecture, mesh)
     dtype = jnp.dtype(config.model.dtype)
     critic = {}
-    if work.critic:
+    if work.critic_updates:
         critic = {
             "critic": config.critic,
             "critic_optimizer": make_critic_optimizer(config),
@@ -212,6 +215,11 @@ def lower(run: AbstractRun, name: str) -> jax.stages.Lowered:
     if name == "reshard":
         program: Any = run.sampler.weights
         return program.lower(run.parameters)
+    if work.engine == "slots":
+        args = (graphdef, run.weights, work, mesh)
+        if name == "prefill":
+            return slot_programs.lower_prefill(*args)
+        return slot_programs.lower_decode(*args, run.sampling)
     if name == "prefill":
 
         @jax.jit

@@ -3,9 +3,15 @@
 import dataclasses
 from collections.abc import Iterator
 
-from rlvr_jax.config import Config
+from rlvr_jax.config import Config, RolloutConfig
 from rlvr_jax.planning.chips import Topology
-from rlvr_jax.planning.pod_plan import PodPlan, plan_pod
+from rlvr_jax.planning.pod_plan import (
+    PodPlan,
+    check_positions,
+    plan_pod,
+    planned_architecture,
+)
+from rlvr_jax.planning.work import work_of
 
 MARGIN = 0.9
 """Share of a device's memory that an estimate may take: compiled programs differ."""
@@ -21,14 +27,22 @@ def search(
 
     Args:
       config: where the search starts; mesh.shape, batch.micro_batch_size,
-        rollout.prompts_at_once and model.remat are varied.
+        rollout.prompts_at_once (or rollout.slots) and model.remat are varied.
       topology: the chips.
       layers: as `plan_pod`.
       compiles: most candidates that are compiled; 0 for estimates alone.
 
     Returns:
-      the plans that fit, compiled ones first; empty if none does.
+      the plans that fit, a compiled one first; estimates alone where none of those that
+      were compiled did; empty if none fits.
+
+    Raises:
+      ConfigError: there is no model to plan for, or it has too few positions.
     """
+    # What no candidate could mend is said once, and not taken for a mesh that does not
+    # fit the batch.
+    architecture = planned_architecture(config, layers)
+    check_positions(work_of(config, architecture))
     estimates = []
     for candidate in candidates(config, topology.devices):
         try:
@@ -57,13 +71,24 @@ def candidates(config: Config, devices: int) -> Iterator[Config]:
         rows = devices // tensor
         for fsdp in _powers(rows):
             for micro in _micros(minibatch, generations, rows):
-                for at_once in _powers(prompts):
-                    if prompts % at_once or (at_once % rows and generations % rows):
-                        continue
+                for rollout in _rollouts(config, rows):
                     for remat in ("layer", "dots", "none", "groups"):
                         yield _changed(
-                            config, (rows // fsdp, fsdp, tensor), micro, at_once, remat
+                            config, (rows // fsdp, fsdp, tensor), micro, rollout, remat
                         )
+
+
+def _rollouts(config: Config, rows: int) -> Iterator[RolloutConfig]:
+    """Completions at the same time: of whole prompts, or in slots."""
+    rollout, prompts = config.rollout, config.batch.prompts_per_step
+    if rollout.engine == "slots":
+        slots = min(rollout.slots, prompts * rollout.num_generations)
+        for n in range(slots.bit_length()):
+            yield dataclasses.replace(rollout, slots=slots >> n)
+        return
+    for at_once in _powers(prompts):
+        if at_once % rows == 0 or rollout.num_generations % rows == 0:
+            yield dataclasses.replace(rollout, prompts_at_once=at_once)
 
 
 def _powers(limit: int) -> list[int]:
@@ -81,13 +106,13 @@ def _micros(minibatch: int, generations: int, rows: int) -> list[int]:
     return sizes
 
 
-def _changed(config: Config, shape, micro: int, at_once: int, remat: str) -> Config:
+def _changed(config: Config, shape, micro: int, rollout, remat: str) -> Config:
     replace = dataclasses.replace
     return replace(
         config,
         mesh=replace(config.mesh, shape=shape, rollout_shape=()),
         batch=replace(config.batch, micro_batch_size=micro),
-        rollout=replace(config.rollout, prompts_at_once=at_once),
+        rollout=rollout,
         model=replace(config.model, remat=remat),
     )
 

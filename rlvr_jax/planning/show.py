@@ -78,7 +78,7 @@ def _step(plan: PodPlan) -> dict[str, str]:
     micro = work.micro[0] * work.micro[1]
     return {
         "sampled": f"{work.prompts} prompts x {work.generations} = {work.rows:,} "
-        f"completions of up to {work.length:,} tokens, {work.at_once} prompts at once",
+        f"completions of up to {work.length:,} tokens, {_at_once(work)} at once",
         "updates": f"{work.updates}, each {work.rows // work.minibatches:,} "
         f"completions in {work.micros_per_update} micro-batches of {micro}",
         "tokens": f"{work.tokens:,} at most",
@@ -96,6 +96,12 @@ def _step(plan: PodPlan) -> dict[str, str]:
 
 def _attention(work: Work) -> str:
     return f"dense: {work.why_dense}" if work.why_dense else "splash kernel"
+
+
+def _at_once(work: Work) -> str:
+    if work.engine == "slots":
+        return f"{work.decoding:,} in slots"
+    return f"{work.at_once} prompts"
 
 
 def _flops(plan: PodPlan) -> dict[str, str]:

@@ -1,12 +1,18 @@
 """The sizes a step works through: rows, tokens, passes. Everything else follows."""
 
 import dataclasses
+import math
 from collections.abc import Mapping
+
+import jax.numpy as jnp
 
 from rlvr_jax.config import Config
 from rlvr_jax.models.architecture import Architecture
+from rlvr_jax.models.lora import adapter_shapes
+from rlvr_jax.rollout.passage import Program
 from rlvr_jax.train.kernels import why_chunked, why_dense
 from rlvr_jax.train.micro_batches import micro_batch_shape
+from rlvr_jax.train.selected import needs_selection
 
 
 @dataclasses.dataclass(frozen=True)
@@ -22,8 +28,14 @@ class Work:
     """S: prompt tokens."""
     length: int
     """T: completion tokens."""
+    engine: str
+    """As rollout.engine."""
     at_once: int
-    """Prompts sampled at the same time."""
+    """Prompts that are read at the same time."""
+    decoding: int
+    """Completions that decode at the same time."""
+    behaviours: int
+    """Policies of batches under way while an update runs (rollout.staleness)."""
     micro: tuple[int, int]
     """Prompts, and completions of each, of one micro-batch."""
     updates: int
@@ -37,7 +49,16 @@ class Work:
     """Positions of a chunk of the LM head."""
     copies: int
     """Of the parameters that stay in float32: policy, and a reference with KL."""
-    critic: bool
+    critic_updates: int
+    """Of the value model, per update of the policy; 0 without one."""
+    selection: bool
+    """Whether an update starts with a pass over its minibatch (train/selected.py)."""
+    weight_bytes: int
+    """Of a number in the type that is computed with."""
+    moment_bytes: int
+    """Of both moments of Adam, per trained number."""
+    adapters: int
+    """Numbers of LoRA, which every device has whole; if any, they alone are trained."""
     why_dense: str = ""
     """Why attention goes without the splash kernel; "" if it does not."""
     why_chunked: str = ""
@@ -54,13 +75,23 @@ class Work:
         return self.rows * self.length
 
     @property
+    def epochs(self) -> int:
+        """Updates that see each completion."""
+        return self.updates // self.minibatches
+
+    @property
     def micros_per_update(self) -> int:
         """Forward-backward passes per update."""
         return self.rows // self.minibatches // (self.micro[0] * self.micro[1])
 
     @property
     def sampling_rounds(self) -> int:
-        """Groups of prompts, one after the other."""
+        """Times that completions decode from the first to the last token."""
+        return -(-self.rows // self.decoding)
+
+    @property
+    def prefills(self) -> int:
+        """Groups of prompts that are read, one after the other."""
         return -(-self.prompts // self.at_once)
 
 
@@ -83,13 +114,21 @@ def work_of(
     updates = batch.updates_per_step
     in_reward = objective.beta > 0 and objective.kl_placement == "reward"
     minibatch = batch.prompts_per_step // batch.minibatches_per_step
+    at_once = rollout.prompts_at_once or batch.prompts_per_step
+    decoding = at_once * rollout.num_generations
+    if rollout.engine == "slots":
+        at_once = Program.prompts_per_prefill
+        decoding = min(rollout.slots, batch.prompts_per_step * rollout.num_generations)
     return Work(
         architecture=architecture,
         prompts=batch.prompts_per_step,
         generations=rollout.num_generations,
         slots=-(-config.data.max_prompt_tokens // 8) * 8,
         length=rollout.max_completion_tokens,
-        at_once=rollout.prompts_at_once or batch.prompts_per_step,
+        engine=rollout.engine,
+        at_once=at_once,
+        decoding=decoding,
+        behaviours=rollout.staleness,
         micro=micro_batch_shape(
             minibatch, rollout.num_generations, batch.micro_batch_size
         ),
@@ -100,7 +139,13 @@ def work_of(
         remat=model.remat,
         chunk_tokens=batch.logprob_chunk_tokens,
         copies=1 + int(objective.beta > 0),
-        critic=objective.advantage == "gae",
+        critic_updates=config.critic.updates_per_minibatch
+        if objective.advantage == "gae"
+        else 0,
+        selection=needs_selection(objective),
+        weight_bytes=jnp.dtype(model.dtype).itemsize,
+        moment_bytes=4 + jnp.dtype(config.optimizer.moment_dtype).itemsize,
+        adapters=sum(map(math.prod, adapter_shapes(architecture, model.lora_rank))),
         why_dense=why_dense(
             model.attention, architecture, sizes, tpu, packed=batch.packing
         ),

@@ -46,6 +46,15 @@ def architecture_of(model: ModelConfig, vocab_size: int) -> Architecture:
             )
         _check_known(model, architecture)
         return architecture
+    return new_architecture(model, vocab_size)
+
+
+def new_architecture(model: ModelConfig, vocab_size: int) -> Architecture:
+    """Of a decoder without a path, from its sizes in the settings.
+
+    Raises:
+      ConfigError: the sizes do not fit together.
+    """
     if (
         model.hidden_size % (2 * model.num_heads)
         or model.num_heads % model.num_kv_heads

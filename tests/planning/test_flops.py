@@ -1,5 +1,6 @@
 """FLOPs counted by hand against those that XLA counts in the programs themselves."""
 
+import dataclasses
 import functools
 
 import jax
@@ -86,3 +87,38 @@ def test_passes_without_a_gradient_are_counted():
     assert flops.step_flops(work_of(config, arch)).forward == once
     config.objective.beta = 0.1
     assert flops.step_flops(work_of(config, arch)).forward == 2 * once
+
+
+def test_passes_of_a_value_model_and_of_a_selection_are_counted():
+    """VAPO's value model reads the batch once and learns beside the policy; Clip-Cov
+    looks at each minibatch before its update. By hand: a pass without a gradient
+    each, and the policy's passes once more without the head."""
+    arch, config = small.ARCHITECTURE, small.recipe()
+    plain = flops.step_flops(work_of(config, arch))
+    layers, attention, head = flops.forward_flops(arch, 4, 8, 64, 65)
+    config.objective.surrogate = "clip_cov"
+    chosen = flops.step_flops(work_of(config, arch))
+    assert chosen.forward == layers + attention + head
+    assert chosen.train == plain.train
+    config.objective.surrogate = "clip"
+    config.objective.advantage, config.critic.updates_per_minibatch = "gae", 2
+    work = work_of(config, arch)
+    valued = flops.step_flops(work)
+    assert valued.forward == layers + attention
+    assert valued.train == 3 * plain.train - 2 * 4 * head
+    assert valued.useful > plain.useful
+
+
+def test_a_token_goes_through_its_experts_alone():
+    """Two of eight experts of 128 and a router; computed are at most twice as many
+    rows, as the blocks of experts are filled up."""
+    arch = dataclasses.replace(
+        small.ARCHITECTURE,
+        num_experts=8,
+        num_experts_per_token=2,
+        moe_intermediate_size=128,
+    )
+    attention = 2 * 256 * 256 + 2 * 256 * 128
+    needed = 2 * (attention + 256 * 8 + 2 * 3 * 256 * 128)
+    assert flops.layer_flops(arch, useful=True) == needed
+    assert flops.layer_flops(arch) == needed + 2 * 2 * 3 * 256 * 128

@@ -65,6 +65,20 @@ def test_memory_of_the_dapo_run_by_hand():
     assert advice(found) == []
 
 
+def test_activations_of_each_remat_by_hand():
+    """4 prompts x 16 on 16 row devices: one completion of each prompt for a device,
+    which reads all four prompts whole."""
+
+    def activations(remat):
+        sizes = {"rollout__max_completion_tokens": 8192, "batch__micro_batch_size": 64}
+        return plan(**sizes, model__remat=remat).parts["train"]["activations"]
+
+    inputs = 4 * (8192 + 2048) * 5120 * 2
+    # Of 64 layers; of 8 groups and the 8 layers of one.
+    found = activations("layer") - activations("groups")
+    assert found == pytest.approx((64 - 16) * inputs)
+
+
 def test_kernels_in_the_plan():
     """Which are taken, or why not; memory without scores and logits. A device has one
     row of 20,480 tokens and 10 heads: 64 layer inputs, one layer's work
@@ -94,6 +108,56 @@ def test_the_plan_as_json():
     assert found["compile_s"] is None
     assert found["collective_bytes"] is None
     assert found["flops_per_step"] == plan().flops.total
+
+
+def test_adapters_and_short_moments_by_hand():
+    """LoRA of rank 16: 64 layers of seven matrices, (inputs + outputs) x 16 numbers of
+    each on every device; they alone have moments (4 and 2 bytes) and gradients."""
+    full = plan()
+    found = plan(model__lora_rank=16, optimizer__moment_dtype="bfloat16")
+    numbers = full.parts["train"]["parameters"] / 4
+    sizes = 4 * 5120 + 2 * (5120 + 1024) + 3 * (5120 + 27_648)
+    adapters = 64 * 16 * sizes
+    parts = found.parts["train"]
+    assert parts["parameters"] == 4 * (numbers + adapters)
+    assert parts["optimizer"] == 6 * adapters
+    assert parts["gradients"] == 8 * adapters
+    assert full.parts["train"]["optimizer"] == 8 * numbers
+    state = found.parts["decode"]["training state"]
+    assert state == 4 * (numbers + adapters) + 6 * adapters
+
+
+def test_a_value_model_by_hand():
+    """Parameters, moments and gradients of its own, 20 bytes of each number."""
+    plain, found = plan(), plan(objective__advantage="gae")
+    numbers = plain.parts["train"]["parameters"] / 4
+    assert found.parts["train"]["critic"] == 20 * numbers
+    waiting = [each.parts["decode"]["training state"] for each in (found, plain)]
+    assert waiting[0] - waiting[1] == 12 * numbers
+    assert found.time.update_s > 1.5 * plain.time.update_s
+
+
+def test_a_checkpoint_holds_each_number_once():
+    """Two replicas along data hold twice as much in memory, and write it once."""
+    one, two = plan(mesh__shape=(1, 16, 4)), plan(mesh__shape=(2, 8, 4))
+    numbers = one.architecture.num_parameters
+    assert one.host_gib == pytest.approx(12 * numbers / GIB, rel=0.01)
+    assert two.host_gib == pytest.approx(one.host_gib, rel=0.01)
+
+
+def test_a_new_model_is_planned_with_its_experts():
+    config = small.recipe()
+    config.model.num_experts, config.model.num_experts_per_token = 8, 2
+    found = planned_architecture(config)
+    assert (found.num_experts, found.moe_intermediate_size) == (8, 512)
+    assert found.rope_theta == config.model.rope_theta
+    config.mesh = MeshConfig((1, 1, 1))
+    held = plan_pod(
+        config, Topology("v5e:1x1", CHIPS["v5e"], 1), compile_programs=False
+    )
+    assert held.parts["train"]["parameters"] == 4 * found.num_parameters
+    layer = 256 * (2 * (4 + 2) * 64 + 8 * (3 * 512 + 1))
+    assert held.parts["train"]["one layer's weights, whole"] == 2 * 4 * layer
 
 
 def test_what_does_not_fit_is_told_what_to_change():
@@ -154,6 +218,67 @@ def test_shapes_and_positions_are_checked():
     with pytest.raises(ConfigError, match="name one of qwen"):
         planned_architecture(config)
     assert planned_architecture(small.recipe(), layers=3).num_layers == 3
+
+
+def test_slots_by_hand():
+    """Of 8,192 completions 512 decode at a time; each slot has its prompt's keys and
+    values beside its own, on every device, two of the eight heads of each."""
+    found = plan(
+        rollout__engine="slots", rollout__slots=512, rollout__prompts_at_once=0
+    )
+    parts = found.parts["decode"]
+    assert parts["cache"] == 512 * (2048 + 20_480) * 2 * 64 * 2 * 128 * 2
+    assert found.parts["prefill"]["cache"] == 8 * 2048 * 2 * 64 * 2 * 128 * 2
+    assert found.work.sampling_rounds == 16
+    assert "512 in slots at once" in pod_sections(found)["step"]["sampled"]
+    assert not found.fits
+    assert advice(found) == [
+        "decode: decode fewer completions at once, rollout.slots=256 (now 512); every "
+        "device has all of them, split by heads."
+    ]
+    few = plan(rollout__engine="slots", rollout__slots=8, batch__prompts_per_step=512)
+    assert few.fits
+
+
+def test_policies_under_way_by_hand():
+    """Two steps behind: two policies in bfloat16 beside the state, and the caches of
+    the batch under way beside the update; with whole batches these are in a program."""
+    settings = {"rollout__engine": "slots", "rollout__slots": 64}
+    fresh = plan(**settings)
+    stale = plan(**settings, rollout__staleness=2)
+    policies = 2 * fresh.parts["decode"]["weights"]
+    states = [p.parts["decode"]["training state"] for p in (stale, fresh)]
+    assert states[0] - states[1] == policies
+    train = stale.parts["train"]
+    assert train["policies under way"] == policies
+    assert train["slots under way"] == stale.parts["decode"]["cache"]
+    assert stale.resident_bytes["train"] == policies + train["slots under way"]
+    assert "policies under way" not in fresh.parts["train"]
+    assert "slots under way" not in plan(rollout__staleness=2).parts["train"]
+
+
+def test_search_changes_the_slots_of_an_engine_that_has_them():
+    config = pod(rollout__engine="slots", rollout__slots=64, rollout__prompts_at_once=0)
+    found = search(config, parse_topology("v5p:4x4x4"), compiles=0)
+    assert found
+    assert {each.config.rollout.prompts_at_once for each in found} == {0}
+    slots = {each.config.rollout.slots for each in found}
+    assert slots <= {1, 2, 4, 8, 16, 32, 64}
+    assert len(slots) > 1
+
+
+def test_the_programs_of_the_slots_are_those_that_run():
+    """Prefill of 8 prompts; decoding holds its slots: 16 prompts and completions."""
+    config = small.recipe()
+    config.rollout.engine, config.rollout.slots = "slots", 4
+    config.mesh = MeshConfig((2, 2, 2))
+    run = abstract_run(config, small.ARCHITECTURE, make_mesh((2, 2, 2)))
+    assert run.work.decoding == 4
+    read = compiled(run, "prefill")
+    found = compiled(run, "decode")
+    assert read.refusal == found.refusal == ""
+    cache = 4 * (64 + 65) * 2 * 2 * 1 * 64 * 4
+    assert found.hbm_bytes > cache
 
 
 def test_the_table_of_shardings_adds_up():
@@ -255,6 +380,8 @@ def test_search_finds_what_fits_and_the_fastest_first():
     seconds = [each.time.total_s for each in found]
     assert seconds == sorted(seconds)
     assert found[0].time.total_s <= plan().time.total_s
+    with pytest.raises(ConfigError, match="positions; the model has 131072"):
+        search(pod(rollout__max_completion_tokens=200_000), topology, compiles=0)
     # No slice of four v5e chips holds 32B parameters with Adam.
     assert search(config, parse_topology("v5e:2x2"), compiles=0) == []
 
