@@ -22,7 +22,7 @@ from rlvr_jax.data.curriculum import (
     looks_back,
     reads_pass_rates,
 )
-from rlvr_jax.mesh.mesh import row_spec
+from rlvr_jax.mesh.mesh import rows_divide
 from rlvr_jax.rollout.failures import Checks, added, check_failures
 from rlvr_jax.rollout.sampler import Sampling
 from rlvr_jax.rollout.scoring import Scores
@@ -45,6 +45,7 @@ class Batch:
 
     indices: Int[np.ndarray, " P"]
     rollouts: Rollouts
+    """On the mesh of training once the batch is whole."""
     scores: Scores
     kept: Bool[np.ndarray, " P"]
     """Groups that the loss takes."""
@@ -116,8 +117,9 @@ class Collector:
             batch, step, sampling, tally
         )
         scores = dataclasses.replace(batch.scores, metrics=metrics)
+        rollouts = self._setup.sampler.for_training(batch.rollouts)
         tally.collect_s = time.perf_counter() - begun
-        return dataclasses.replace(batch, scores=scores), tally
+        return dataclasses.replace(batch, rollouts=rollouts, scores=scores), tally
 
     def state(self) -> dict[str, Any]:
         """What the next batch depends on beside weights and step; costs nothing."""
@@ -178,9 +180,8 @@ class Collector:
         return size
 
     def _fits(self, size: int) -> bool:
-        try:
-            row_spec(self._setup.mesh, (size, self._setup.batches.num_generations))
-        except ValueError:
+        shape = (size, self._setup.batches.num_generations)
+        if not rows_divide(self._setup.sampler.mesh, shape):
             return False
         at_once = self._setup.config.rollout.prompts_at_once
         return at_once == 0 or size <= at_once or size % at_once == 0

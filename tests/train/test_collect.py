@@ -92,6 +92,9 @@ def collector(shaped=0.0, count=COUNT, at_once=0, **settings):
         ),
         "mesh": make_mesh((1, 1, 1), jax.devices()[:1]),
         "batches": types.SimpleNamespace(size=SIZE, num_generations=G),
+        "sampler": types.SimpleNamespace(
+            mesh=make_mesh((1, 1, 1), jax.devices()[:1]), for_training=lambda x: x
+        ),
     }.items():
         object.__setattr__(parts, name, value)
     found = collect.Collector(parts, curriculum)
