@@ -60,9 +60,9 @@ def test_a_run_starts_its_critic_from_a_reward_model(folder, tmp_path):
     assert zero["critic/value_mean"] == 0
     assert zero["critic/explained_variance"] == 0
     assert zero["critic/bias_first"] < 0
-    # Nearer to the return than 0 is, along the whole completion.
-    for part in ("critic/bias_first", "critic/bias_last"):
-        assert abs(scores[part]) < abs(zero[part])
+    # Nearer to the return than 0 is, before the outcome can be seen. Not so in the last
+    # quarter: at this size that is of cut completions alone, whose return is 0.
+    assert abs(scores["critic/bias_first"]) < abs(zero["critic/bias_first"])
 
 
 def test_another_architecture_is_refused_before_step_0(folder, tmp_path):
