@@ -195,6 +195,16 @@ def test_time_and_cost_by_hand():
     assert found.time.update_s == pytest.approx(flops / (0.4 * 64 * 459e12))
 
 
+def test_links_carry_weights_one_way():
+    """Cloud TPU documentation: 1,200 GB/s of a v5p chip are both directions together. A
+    decoding step gathers 15 of 16 parts of the weights in bfloat16, and 16 prompts at a
+    time wait for that alone, 32 times 64 tokens."""
+    found = plan(rollout__max_completion_tokens=64, rollout__prompts_at_once=16)
+    assert found.time.bound["decode"] == "links"
+    sent = 32 * 64 * 15 * found.parts["decode"]["weights"]
+    assert found.time.decode_s == pytest.approx(sent / (0.7 * 600e9))
+
+
 def test_costs_of_published_runs():
     """REC-36: 27 h on 8 A100 are 216 A100-hours; 17,920 GPU-hours are 9.96 times 1,800;
     $534,700 for 512 H800 over three weeks are $2.07 an hour."""
