@@ -21,8 +21,8 @@ def tokens_since_switch(
       [0 1 0 1 2]
     """
     places = jnp.arange(tokens.shape[-1])
-    begins = jnp.isin(tokens, switch_ids) | (places == 0)
-    last = jnp.maximum.accumulate(jnp.where(begins, places, 0), axis=-1)
+    begins = jnp.where(jnp.isin(tokens, switch_ids), places, 0)
+    last = jnp.maximum.accumulate(begins, axis=-1)
     return places - last
 
 

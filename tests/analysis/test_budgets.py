@@ -21,6 +21,8 @@ def test_edges_on_planted_rates():
     # In any order, and for shares of unequal spacing.
     shuffled = np.array([0.9, 0.01, 0.5, 0.02])
     np.testing.assert_array_equal(difficulty_bins(shuffled, 2)[0], [1, 0, 1, 0])
+    # The median is the edge of two bins, and above it.
+    np.testing.assert_array_equal(difficulty_bins(np.arange(3.0), 2)[0], [0, 1, 1])
     with pytest.raises(ValueError, match="5 bins of 3 problems"):
         difficulty_bins(rates[:3])
 
