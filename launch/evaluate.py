@@ -167,7 +167,7 @@ def _check_used(parser: argparse.ArgumentParser, arguments: argparse.Namespace) 
 def _sample(arguments: argparse.Namespace) -> list[ProblemCounts]:
     """Counts of the model behind --checkpoint; written to --output."""
     # Imported here: counts alone need no JAX.
-    from rlvr_jax.mesh.mesh import make_mesh
+    from rlvr_jax.mesh.mesh import make_mesh, rearranged
     from rlvr_jax.train import loading, model_counts
     from rlvr_jax.validate import validate
     from rlvr_jax.verifiers.pool import VerifierPool
@@ -189,7 +189,7 @@ def _sample(arguments: argparse.Namespace) -> list[ProblemCounts]:
     output.parent.mkdir(parents=True, exist_ok=True)  # before the work is done
     config = loading.settings_of(target, changes)
     validate(config)
-    mesh = make_mesh(config.mesh.shape)
+    mesh = rearranged(make_mesh(config.mesh.shape), config.mesh.rollout_shape)
     problems = loading.problems_of(config, arguments.data)
     limit = arguments.prompts or (0 if arguments.data else config.evaluation.prompts)
     problems = problems[: limit or None]

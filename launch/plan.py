@@ -76,8 +76,9 @@ def _plan(config: Config) -> PodPlan | None:
     if not found:
         return None
     best = found[0].config
+    apart = " --config.mesh.rollout_shape=()" if config.mesh.rollout_shape else ""
     print(
-        f"best of {len(found)} that fit: --config.mesh.shape={best.mesh.shape} "
+        f"best of {len(found)} that fit: --config.mesh.shape={best.mesh.shape}{apart} "
         f"--config.batch.micro_batch_size={best.batch.micro_batch_size} "
         f"{_at_once(best)} "
         f"--config.model.remat={best.model.remat}"
@@ -106,7 +107,14 @@ def _tell(name: str, program: Compiled) -> None:
 
 
 def _print_shardings(plan: PodPlan) -> None:
-    table = Table("parameter", "shape", "split", "bytes of a device")
+    table = Table(
+        "parameter",
+        "shape",
+        "split",
+        "bytes of a device",
+        "split while sampling",
+        "bytes of a device",
+    )
     for line in sharding_lines(plan):
         table.add_row(*line)
     rich.print(table)

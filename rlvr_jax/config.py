@@ -422,6 +422,10 @@ class MeshConfig:
     """Devices as (data, fsdp, tensor); one -1 takes what is left."""
 
     shape: tuple[int, int, int] = (-1, 1, 1)
+    """Of training, and of sampling where `rollout_shape` says nothing else."""
+    rollout_shape: tuple[int, ...] = ()
+    """Of sampling and evaluating: the same devices laid out anew, as (1, 1, 8) beside
+    (1, 8, 1), changes memory and time, never the result. (): as `shape`."""
 
 
 @dataclasses.dataclass

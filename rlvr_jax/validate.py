@@ -249,6 +249,11 @@ def _ranges(config: Config) -> Iterator[str]:
             re.compile(setting(config, name))
         except re.error as error:
             yield f"{name} is no regular expression: {error}."
+    if len(config.mesh.rollout_shape) not in (0, 3):
+        yield (
+            f"mesh.rollout_shape={config.mesh.rollout_shape} must have three sizes "
+            "(data, fsdp, tensor), or be () for those of mesh.shape."
+        )
     if config.model.attention == "splash" and config.batch.packing:
         yield (
             "model.attention='splash' cannot tell completions of one row apart: leave "

@@ -11,7 +11,7 @@ from rlvr_jax.config import Config
 from rlvr_jax.data.stages import parse_stages
 from rlvr_jax.planning.chips import parse_topology
 from rlvr_jax.planning.pod_plan import has_libtpu, plan_pod
-from rlvr_jax.planning.programs import NAMES, abstract_run, lower, topology_mesh
+from rlvr_jax.planning.programs import NAMES, abstract_run, lower, topology_meshes
 from rlvr_jax.rollout.scorer import reward_verifiers
 from rlvr_jax.validate import validate
 from rlvr_jax.verifiers.judge import NAMES as JUDGES
@@ -283,11 +283,11 @@ def test_the_run_of_scalerl():
 @pytest.mark.skipif(not has_libtpu(), reason="needs libtpu")
 @pytest.mark.parametrize("path", PODS)
 def test_programs_of_pods_are_traced_at_small_depth(path):
-    """All three programs, on the devices of the slice, with two layers."""
+    """All four programs, on the devices of the slice, with two layers."""
     config, topology = recipe(path), parse_topology(PODS[path])
     plan = plan_pod(config, topology, layers=2, compile_programs=False)
-    mesh = topology_mesh(topology.name, plan.mesh_shape)
-    run = abstract_run(config, plan.architecture, mesh)
+    meshes = topology_meshes(topology.name, plan.mesh_shape, plan.rollout_shape)
+    run = abstract_run(config, plan.architecture, *meshes)
     for name in NAMES:
         assert lower(run, name).as_text()
 

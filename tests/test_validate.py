@@ -103,6 +103,11 @@ def test_lower_limits(name):
             "noise.group_flip_rate is a share, in [0, 1].",
         ),
         (
+            {"mesh__rollout_shape": (1, 8)},
+            "mesh.rollout_shape=(1, 8) must have three sizes (data, fsdp, tensor), or "
+            "be () for those of mesh.shape.",
+        ),
+        (
             {"noise__accept_pattern": "("},
             "noise.accept_pattern is no regular expression: missing ), unterminated "
             "subpattern at position 0.",

@@ -1,7 +1,8 @@
-"""The device mesh, and moving host arrays onto it and back."""
+"""The device mesh, and moving arrays onto it, between two of them, and back."""
 
+import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -13,6 +14,8 @@ from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 AXES = ("data", "fsdp", "tensor")
 ROW_AXES = ("data", "fsdp")
 """Rows of a batch are split over both; parameters over "fsdp" and "tensor"."""
+SHAPE, ROLLOUT_SHAPE = "mesh.shape", "mesh.rollout_shape"
+"""The settings that shapes come from, for errors that name them."""
 
 
 def make_mesh(shape: Sequence[int], devices: Sequence[Device] | None = None) -> Mesh:
@@ -22,26 +25,78 @@ def make_mesh(shape: Sequence[int], devices: Sequence[Device] | None = None) -> 
       ValueError: the shape does not multiply to the number of devices.
     """
     devices = jax.devices() if devices is None else devices
-    count = len(devices)
-    sizes = list(shape)
-    fixed = math.prod(size for size in sizes if size != -1)
-    if sizes.count(-1) == 1 and fixed > 0 and count % fixed == 0:
-        sizes[sizes.index(-1)] = count // fixed
-    if len(sizes) != len(AXES) or math.prod(sizes) != count or min(sizes) < 1:
-        raise ValueError(
-            f"make_mesh: mesh.shape={tuple(shape)} over {AXES} does not fill "
-            f"{count} devices. Set three sizes whose product is {count}, one of them "
-            "may be -1."
-        )
+    sizes = filled_shape(shape, len(devices))
     # An axis of 8 on a 4 x 4 x 4 slice takes one physical axis and half of another.
     arranged = mesh_utils.create_device_mesh(
         sizes, devices, allow_split_physical_axes=True
     )
+    return _mesh_of(arranged)
+
+
+def rearranged(mesh: Mesh, shape: Sequence[int]) -> Mesh:
+    """The devices of `mesh` as another shape, for sampling; () is `mesh` itself.
+
+    They keep their order: only then can one program take arrays that lie on the one
+    and return arrays that lie on the other. The order that `make_mesh` gives a slice
+    follows its links, so those of a tensor axis stay neighbours: 8 on a v5p:4x4x4 are
+    a block of 4 x 2, as in a mesh made for the shape.
+
+    Args:
+      mesh: of training.
+      shape: mesh.rollout_shape.
+
+    Raises:
+      ValueError: the shape does not multiply to the number of devices.
+    """
+    if not shape:
+        return mesh
+    sizes = filled_shape(shape, mesh.size, setting=ROLLOUT_SHAPE)
+    return _mesh_of(mesh.devices.reshape(sizes))
+
+
+def _mesh_of(arranged: np.ndarray) -> Mesh:
     return Mesh(arranged, AXES, axis_types=(AxisType.Auto,) * len(AXES))
 
 
-def row_spec(mesh: Mesh, shape: Sequence[int]) -> PartitionSpec:
+def filled_shape(
+    shape: Sequence[int], devices: int, *, setting: str = SHAPE
+) -> tuple[int, int, int]:
+    """`shape` with its -1 worked out.
+
+    Args:
+      shape: sizes of (data, fsdp, tensor).
+      devices: their number.
+      setting: where the shape comes from, for errors.
+
+    Raises:
+      ValueError: it does not multiply to the number of devices.
+
+    Example:
+      >>> filled_shape((1, -1, 4), 64)
+      (1, 16, 4)
+    """
+    sizes = list(shape)
+    fixed = math.prod(size for size in sizes if size != -1)
+    if sizes.count(-1) == 1 and fixed > 0 and devices % fixed == 0:
+        sizes[sizes.index(-1)] = devices // fixed
+    if len(sizes) != len(AXES) or math.prod(sizes) != devices or min(sizes) < 1:
+        raise ValueError(
+            f"mesh: {setting}={tuple(shape)} over {AXES} does not fill {devices} "
+            f"devices. Set three sizes whose product is {devices}, one of them may be "
+            "-1."
+        )
+    return (sizes[0], sizes[1], sizes[2])
+
+
+def row_spec(
+    mesh: Mesh, shape: Sequence[int], *, setting: str = SHAPE
+) -> PartitionSpec:
     """Splits the first axis that all row devices divide: prompts, else completions.
+
+    Args:
+      mesh: the devices.
+      shape: of the batch; its first two axes count.
+      setting: where the mesh's shape comes from, for errors.
 
     Raises:
       ValueError: neither of the first two axes divides.
@@ -53,10 +108,16 @@ def row_spec(mesh: Mesh, shape: Sequence[int]) -> PartitionSpec:
         if size % parts == 0:
             return PartitionSpec(*[None] * axis, ROW_AXES)
     raise ValueError(
-        f"row_spec: {parts} row devices (mesh.shape, data x fsdp) divide neither axis "
+        f"row_spec: {parts} row devices ({setting}, data x fsdp) divide neither axis "
         f"of a batch of {tuple(shape[:2])} (prompts, completions per prompt). Change "
-        "batch.prompts_per_step, batch.micro_batch_size or mesh.shape."
+        f"batch.prompts_per_step, batch.micro_batch_size or {setting}."
     )
+
+
+def rows_divide(mesh: Mesh, shape: Sequence[int]) -> bool:
+    """Whether `row_spec` splits such a batch."""
+    parts = mesh.shape["data"] * mesh.shape["fsdp"]
+    return any(size % parts == 0 for size in shape[:2])
 
 
 def constrain_rows(prompts: Any, rows: Any, mesh: Mesh) -> tuple[Any, Any]:
@@ -80,6 +141,26 @@ def put(array: np.ndarray, mesh: Mesh, spec: PartitionSpec) -> jax.Array:
     """A global array from the same host array on every process."""
     sharding = NamedSharding(mesh, spec)
     return jax.make_array_from_callback(array.shape, sharding, lambda at: array[at])
+
+
+def moved(tree: Any, shardings: Any) -> Any:
+    """Global arrays under other shardings of their devices, from device to device.
+
+    `jax.device_put` would take them through the host where one process has all of the
+    devices.
+
+    Args:
+      tree: arrays.
+      shardings: a tree like it, over the same devices in the same order.
+    """
+    leaves, structure = jax.tree.flatten(tree)
+    found = _mover(tuple(jax.tree.leaves(shardings)))(leaves)
+    return jax.tree.unflatten(structure, found)
+
+
+@functools.lru_cache(maxsize=64)
+def _mover(shardings: tuple[NamedSharding, ...]) -> Callable:
+    return jax.jit(lambda leaves: leaves, out_shardings=list(shardings))
 
 
 def fetch(tree: Any) -> Any:

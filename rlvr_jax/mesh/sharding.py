@@ -6,6 +6,8 @@ from typing import Any
 import jax
 from jax.sharding import AbstractMesh, Mesh, NamedSharding, PartitionSpec
 
+from rlvr_jax.mesh.mesh import SHAPE
+
 RULES: dict[str, tuple[str | None, ...]] = {
     "embedding": ("tensor", "fsdp"),
     "head": ("tensor", "fsdp"),
@@ -30,11 +32,18 @@ RULES: dict[str, tuple[str | None, ...]] = {
 """Parameters without a row (norms, routers, other biases, adapters) are everywhere."""
 
 
-def check_heads(num_heads: int, mesh: Mesh | AbstractMesh) -> None:
+def check_heads(
+    num_heads: int, mesh: Mesh | AbstractMesh, *, setting: str = SHAPE
+) -> None:
     """Each device of the axis "tensor" computes whole attention heads.
 
     Heads of keys and values need not divide: where they are fewer than the devices,
     several hold the same.
+
+    Args:
+      num_heads: of the queries.
+      mesh: sizes of its axes.
+      setting: where its shape comes from, for errors.
 
     Raises:
       ValueError: the heads do not divide; the message says which sizes do.
@@ -44,7 +53,7 @@ def check_heads(num_heads: int, mesh: Mesh | AbstractMesh) -> None:
         fitting = [str(n) for n in range(1, num_heads + 1) if num_heads % n == 0]
         raise ValueError(
             f"mesh: {num_heads} attention heads do not divide over {parts} tensor "
-            f"devices (mesh.shape={tuple(dict(mesh.shape).values())}). Set its third "
+            f"devices ({setting}={tuple(dict(mesh.shape).values())}). Set its third "
             f"size to one of {', '.join(fitting)}."
         )
 

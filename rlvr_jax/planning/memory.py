@@ -5,6 +5,7 @@ reuses buffers and pads arrays, so its figure differs; plans print both.
 """
 
 import math
+from collections.abc import Sequence
 
 from jax.sharding import AbstractMesh, Mesh
 
@@ -58,12 +59,17 @@ def train_parts(
         "activations": kept + layer + scores,
         **_head(work, mesh, rows, width),
         "one layer's weights, whole": 2 * width * _layer(work) / tensor,
-        **under_way(work, mesh, weights),
     }
 
 
 def under_way(work: Work, mesh: Mesh | AbstractMesh, weights: float) -> Parts:
-    """Of batches that are sampled beside the update, with rollout.staleness."""
+    """Of batches that are sampled beside the update, with rollout.staleness.
+
+    Args:
+      work: of a step.
+      mesh: sizes of the axes that sampling is laid out over.
+      weights: numbers of the sampler's weights that one device holds.
+    """
     if not work.behaviours:
         return {}
     policies = work.behaviours * work.weight_bytes * (weights + work.adapters)
@@ -73,23 +79,52 @@ def under_way(work: Work, mesh: Mesh | AbstractMesh, weights: float) -> Parts:
     return {"policies under way": policies, "slots under way": _cache(work, mesh)}
 
 
-def resident(work: Work, weights: float) -> float:
-    """Bytes of the training state while completions are sampled."""
+def resident(work: Work, weights: float, sampled: float) -> float:
+    """Bytes of the training state while completions are sampled.
+
+    Args:
+      work: of a step.
+      weights: numbers of the parameters that one device holds for training.
+      sampled: those that it holds for sampling: of policies under way.
+    """
     held, trained = weights + work.adapters, work.adapters or weights
     copies = work.copies + bool(work.critic_updates)
     moments = trained + (held if work.critic_updates else 0)
-    policies = work.behaviours * work.weight_bytes * held
+    policies = work.behaviours * work.weight_bytes * (sampled + work.adapters)
     return 4 * copies * held + work.moment_bytes * moments + policies
 
 
+def reshard_parts(waiting: float, sent: float, received: Sequence[float]) -> Parts:
+    """Of making the sampler's weights from the parameters, all of the state included.
+
+    Args:
+      waiting: bytes of the training state.
+      sent: of the parameters in the sampler's type, as a device has them to send; 0
+        where it keeps what it has.
+      received: of each parameter as a device samples with it.
+    """
+    weights = sum(received)
+    # Twice what a device sends or receives, or two of the largest as they arrive.
+    moving = max(2 * min(sent, weights), 2 * max(received)) if sent else 0.0
+    return {"training state": waiting, "weights": weights, "on their way": moving}
+
+
 def decode_parts(
-    work: Work, mesh: Mesh | AbstractMesh, width: int, weights: float
+    work: Work, mesh: Mesh | AbstractMesh, width: int, weights: float, waiting: float
 ) -> Parts:
-    """Of sampling, the training state that waits meanwhile included."""
+    """Of sampling, the training state that waits meanwhile included.
+
+    Args:
+      work: of a step.
+      mesh: sizes of the axes that sampling is laid out over.
+      width: bytes of an activation.
+      weights: numbers of the sampler's weights that one device holds.
+      waiting: `resident` bytes.
+    """
     arch, tensor = work.architecture, mesh.shape["tensor"]
     _, rows = _decoding(work, mesh)
     return {
-        "training state": resident(work, weights),
+        "training state": waiting,
         "weights": width * weights,
         "cache": _cache(work, mesh),
         "logits": 5 * rows * arch.vocab_size * 4 / tensor,
@@ -98,9 +133,9 @@ def decode_parts(
 
 
 def prefill_parts(
-    work: Work, mesh: Mesh | AbstractMesh, width: int, weights: float
+    work: Work, mesh: Mesh | AbstractMesh, width: int, weights: float, waiting: float
 ) -> Parts:
-    """Of reading the prompts, the training state included."""
+    """Of reading the prompts, the training state included; as `decode_parts`."""
     arch, tensor = work.architecture, mesh.shape["tensor"]
     prompts = work.at_once
     if work.engine != "slots":
@@ -108,7 +143,7 @@ def prefill_parts(
     inner = (3 * mlp_width(arch) + 2 * arch.num_heads * arch.head_dim) / tensor
     scores = _scores(work, prompts, work.slots, work.slots, tensor)
     return {
-        "training state": resident(work, weights),
+        "training state": waiting,
         "weights": width * weights,
         "cache": prompts * work.slots * _per_slot(work, mesh),
         "activations": prompts * work.slots * (inner + 4 * arch.hidden_size) * width

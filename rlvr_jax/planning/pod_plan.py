@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jax.sharding import AbstractMesh, Mesh, NamedSharding
 
 from rlvr_jax.config import Config
-from rlvr_jax.mesh.mesh import AXES
+from rlvr_jax.mesh.mesh import AXES, ROLLOUT_SHAPE, filled_shape
 from rlvr_jax.mesh.sharding import check_heads, parameter_spec
 from rlvr_jax.models.architecture import Architecture
 from rlvr_jax.models.decoder import parameter_shapes
@@ -20,7 +20,7 @@ from rlvr_jax.models.weights import open_checkpoint
 from rlvr_jax.planning import memory, programs
 from rlvr_jax.planning.chips import Topology
 from rlvr_jax.planning.flops import StepFlops, step_flops
-from rlvr_jax.planning.timing import StepTime, step_time
+from rlvr_jax.planning.timing import Held, StepTime, step_time
 from rlvr_jax.planning.work import Work, work_of
 from rlvr_jax.train.policy import new_architecture
 from rlvr_jax.validate import ConfigError
@@ -37,6 +37,9 @@ class Row:
     spec: str
     bytes_per_device: int
     """As a float32 master weight."""
+    sampled_spec: str
+    sampled_bytes: int
+    """In the type of the sampler, split as it samples."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,7 +50,11 @@ class PodPlan:
     architecture: Architecture
     topology: Topology
     mesh_shape: tuple[int, int, int]
+    rollout_shape: tuple[int, int, int]
+    """Of sampling; often the same."""
     work: Work
+    sampled: Work
+    """The same step where it is sampled: which kernels apply may differ."""
     flops: StepFlops
     time: StepTime
     parts: dict[str, memory.Parts]
@@ -109,22 +116,6 @@ def planned_architecture(config: Config, layers: int | None = None) -> Architect
     return found if layers is None else dataclasses.replace(found, num_layers=layers)
 
 
-def filled_shape(shape: tuple[int, ...], devices: int) -> tuple[int, int, int]:
-    """mesh.shape with its -1 worked out.
-
-    Raises:
-      ConfigError: it does not multiply to the number of devices.
-    """
-    rest = math.prod(size for size in shape if size != -1)
-    sizes = [devices // rest if size == -1 else size for size in shape]
-    if math.prod(sizes) != devices or len(sizes) != 3:
-        raise ConfigError(
-            f"plan: mesh.shape={shape} does not fill the {devices} devices of the "
-            "topology. Set three sizes whose product that is; one may be -1."
-        )
-    return (sizes[0], sizes[1], sizes[2])
-
-
 def plan_pod(
     config: Config,
     topology: Topology,
@@ -146,25 +137,34 @@ def plan_pod(
       ConfigError, ValueError: settings that cannot run there.
     """
     architecture = planned_architecture(config, layers)
-    shape = filled_shape(config.mesh.shape, topology.devices)
-    abstract = AbstractMesh(shape, AXES)
-    check_heads(architecture.num_heads, abstract)
-    work = work_of(config, architecture, abstract.shape)
+    shape, rollout_shape = _shapes(config, topology.devices)
+    training, sampling = (AbstractMesh(s, AXES) for s in (shape, rollout_shape))
+    check_heads(architecture.num_heads, training)
+    check_heads(architecture.num_heads, sampling, setting=ROLLOUT_SHAPE)
+    work = work_of(config, architecture, training.shape)
+    sampled = work_of(config, architecture, sampling.shape)
     check_positions(work)
-    rows = sharding_rows(architecture, abstract)
-    weights = sum(row.bytes_per_device for row in rows) / 4
     width = jnp.dtype(config.model.dtype).itemsize
+    rows = sharding_rows(architecture, training, sampling, width)
+    weights = sum(row.bytes_per_device for row in rows) / 4
+    to_sample = sum(row.sampled_bytes for row in rows) / width
+    waiting = memory.resident(work, weights, to_sample)
+    ahead = memory.under_way(sampled, sampling, to_sample)
     parts = {
-        "train": memory.train_parts(work, abstract, width, weights),
-        "prefill": memory.prefill_parts(work, abstract, width, weights),
-        "decode": memory.decode_parts(work, abstract, width, weights),
+        "train": memory.train_parts(work, training, width, weights) | ahead,
+        "reshard": memory.reshard_parts(
+            waiting,
+            0.0 if rollout_shape == shape else width * weights,
+            [float(row.sampled_bytes) for row in rows],
+        ),
+        "prefill": memory.prefill_parts(sampled, sampling, width, to_sample, waiting),
+        "decode": memory.decode_parts(sampled, sampling, width, to_sample, waiting),
     }
-    waiting = memory.resident(work, weights)
     flops = step_flops(work)
     found: dict[str, programs.Compiled] = {}
     if compile_programs and has_libtpu():
-        mesh = programs.topology_mesh(topology.name, shape)
-        run = programs.abstract_run(config, architecture, mesh)
+        meshes = programs.topology_meshes(topology.name, shape, rollout_shape)
+        run = programs.abstract_run(config, architecture, *meshes)
         for name in programs.NAMES:
             found[name] = programs.compiled(run, name)
             on_compiled(name, found[name])
@@ -173,22 +173,26 @@ def plan_pod(
         architecture=architecture,
         topology=topology,
         mesh_shape=shape,
+        rollout_shape=rollout_shape,
         work=work,
+        sampled=sampled,
         flops=flops,
         time=step_time(
             work,
             flops,
             topology,
-            abstract,
-            weights=weights,
+            Held(weights, shape[1]),
+            Held(to_sample, rollout_shape[1]),
             width=width,
             cache_bytes=parts["decode"]["cache"],
         ),
         parts=parts,
         compiled=found,
-        # The sampler's weights are let go before the step learns.
         resident_bytes={
-            "train": math.fsum(memory.under_way(work, abstract, weights).values()),
+            # The sampler's weights are let go before the step learns.
+            "train": math.fsum(ahead.values()),
+            # The parameters are part of the program.
+            "reshard": waiting - 4 * (weights + work.adapters),
             "prefill": waiting,
             "decode": waiting,
         },
@@ -196,13 +200,41 @@ def plan_pod(
     )
 
 
-def sharding_rows(architecture: Architecture, mesh: Mesh | AbstractMesh) -> list[Row]:
-    """Every parameter, how it is split, and what of it one device holds."""
+def _shapes(config: Config, devices: int) -> tuple[tuple, tuple]:
+    """mesh.shape and mesh.rollout_shape with their -1 worked out."""
+    shape = filled_shape(config.mesh.shape, devices)
+    if not config.mesh.rollout_shape:
+        return shape, shape
+    return shape, filled_shape(
+        config.mesh.rollout_shape, devices, setting=ROLLOUT_SHAPE
+    )
+
+
+def sharding_rows(
+    architecture: Architecture,
+    training: Mesh | AbstractMesh,
+    sampling: Mesh | AbstractMesh,
+    width: int,
+) -> list[Row]:
+    """Every parameter, how it is split, and what of it one device holds.
+
+    Args:
+      architecture: of the policy.
+      training: mesh that float32 parameters are split over.
+      sampling: mesh that the sampler's weights are split over.
+      width: bytes of one of these.
+    """
+
+    def split(name, shape, mesh):
+        spec = parameter_spec(name.removeprefix("layers."), shape, mesh)
+        held = math.prod(NamedSharding(mesh, spec).shard_shape(shape))
+        return str(tuple(spec)), held
+
     rows = []
     for name, shape in parameter_shapes(architecture).items():
-        spec = parameter_spec(name.removeprefix("layers."), shape, mesh)
-        held = math.prod(NamedSharding(mesh, spec).shard_shape(shape)) * 4
-        rows.append(Row(name, shape, str(tuple(spec)), held))
+        spec, held = split(name, shape, training)
+        sampled_spec, sampled = split(name, shape, sampling)
+        rows.append(Row(name, shape, spec, 4 * held, sampled_spec, width * sampled))
     return rows
 
 
@@ -255,6 +287,11 @@ def advice(plan: PodPlan) -> list[str]:
             found.append(f"train: set model.remat={leaner!r}.")
         if work.copies > 1:
             found.append("train: objective.beta=0 leaves the reference model out.")
+    if plan.hbm_gib("reshard") > room or _refused(plan, "reshard"):
+        found.append(
+            "reshard: split the sampler's weights over more devices, by fsdp and "
+            f"tensor of mesh.rollout_shape (now {plan.rollout_shape})."
+        )
     for name in ("prefill", "decode"):
         if plan.hbm_gib(name) > room or _refused(plan, name):
             found.append(_sample_fewer(name, work))

@@ -1,4 +1,4 @@
-"""The three programs of a step, compiled for a pod that is not there.
+"""The four programs of a step, compiled for a pod that is not there.
 
 libtpu compiles for a named topology on any machine; arrays are stood in for by their
 shapes, types and shardings, so a plan of a 32B model needs 2 GB of memory.
@@ -20,7 +20,7 @@ from flax import nnx
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from rlvr_jax.config import Config
-from rlvr_jax.mesh.mesh import make_mesh, row_spec
+from rlvr_jax.mesh.mesh import ROLLOUT_SHAPE, SHAPE, make_mesh, rearranged, row_spec
 from rlvr_jax.mesh.sharding import parameter_shardings
 from rlvr_jax.models.architecture import Architecture
 from rlvr_jax.planning import slot_programs
@@ -30,22 +30,27 @@ from rlvr_jax.rollout.sampler import Sampling, sample
 from rlvr_jax.train.abstract import StandIn, abstract_state, stand_in
 from rlvr_jax.train.optimizer import make_critic_optimizer, make_optimizer
 from rlvr_jax.train.policy import abstract_decoder
+from rlvr_jax.train.sampler_plan import SamplerPlan, sampler_plan
 from rlvr_jax.train.state import StepPlan
 from rlvr_jax.train.step import Extras, train_step
 from rlvr_jax.types import Rollouts
 
-NAMES = ("prefill", "decode", "train")
+NAMES = ("reshard", "prefill", "decode", "train")
+"""In the order of a step: the sampler's weights are made, sampled with, let go."""
 
 
 @dataclasses.dataclass(frozen=True)
 class AbstractRun:
-    """Everything the programs of a run take, as shapes on a mesh."""
+    """Everything the programs of a run take, as shapes on its meshes."""
 
     work: Work
     plan: StepPlan
     state: StandIn
+    parameters: nnx.State
+    """Part of the state."""
+    sampler: SamplerPlan
     weights: nnx.State
-    """Of the sampler: the parameters in the type it computes with."""
+    """What the sampler makes of the parameters."""
     sampling: Sampling
 
 
@@ -63,12 +68,14 @@ class Compiled:
     """None where the program cannot be read."""
 
 
-def topology_mesh(name: str, shape: tuple[int, ...]) -> Mesh:
-    """A mesh over the devices of a named topology.
+def topology_meshes(
+    name: str, shape: tuple[int, ...], rollout_shape: tuple[int, ...] = ()
+) -> tuple[Mesh, Mesh]:
+    """Meshes of training and sampling over the devices of a named topology.
 
     Raises:
       ImportError: libtpu is not installed.
-      ValueError: the shape does not fill the topology, or libtpu does not know it.
+      ValueError: a shape does not fill the topology, or libtpu does not know it.
     """
     # Before libtpu starts: no questions to a metadata server that is not there.
     os.environ.setdefault("TPU_SKIP_MDS_QUERY", "1")
@@ -82,9 +89,10 @@ def topology_mesh(name: str, shape: tuple[int, ...]) -> Mesh:
             topology = topologies.get_topology_desc(platform="tpu", topology_name=name)
     except Exception as error:
         raise ValueError(
-            f"topology_mesh: libtpu does not know {name!r}: {error}"
+            f"plan: libtpu does not know the topology {name!r}: {error}"
         ) from error
-    return make_mesh(shape, topology.devices)
+    mesh = make_mesh(shape, topology.devices)
+    return mesh, rearranged(mesh, rollout_shape)
 
 
 @contextlib.contextmanager
@@ -102,15 +110,32 @@ def _without_native_log() -> Iterator[None]:
         os.close(kept)
 
 
-def abstract_run(config: Config, architecture: Architecture, mesh: Mesh) -> AbstractRun:
-    """A run of `config` on `mesh` without arrays.
+def abstract_run(
+    config: Config,
+    architecture: Architecture,
+    mesh: Mesh,
+    rollout_mesh: Mesh | None = None,
+) -> AbstractRun:
+    """A run of `config` without arrays.
+
+    Args:
+      config: of the run.
+      architecture: of the policy.
+      mesh: of training.
+      rollout_mesh: of sampling; by default the same.
 
     Raises:
-      ValueError: a batch does not divide over the mesh.
+      ValueError: a batch does not divide over its mesh.
     """
+    rollout_mesh = mesh if rollout_mesh is None else rollout_mesh
     work = work_of(config, architecture)
     for shape in ((work.prompts, work.generations), work.micro):
         row_spec(mesh, shape)
+    apart = SHAPE if rollout_mesh == mesh else ROLLOUT_SHAPE
+    # Slots are split by heads alone.
+    at_once = () if work.engine == "slots" else (work.at_once,)
+    for prompts in (work.prompts, *at_once):
+        row_spec(rollout_mesh, (prompts, work.generations), setting=apart)
 
     graphdef, shapes = abstract_decoder(config, architecture, mesh)
     dtype = jnp.dtype(config.model.dtype)
@@ -136,17 +161,24 @@ def abstract_run(config: Config, architecture: Architecture, mesh: Mesh) -> Abst
         work=work,
         plan=plan,
         state=abstract_state(shapes, plan, num_problems=work.prompts),
-        weights=jax.tree.map(
-            lambda leaf, at: jax.ShapeDtypeStruct(leaf.shape, dtype, sharding=at),
-            shapes,
-            parameter_shardings(shapes, mesh),
-        ),
+        parameters=_on(shapes, jnp.dtype("float32"), mesh),
+        sampler=sampler_plan(config, architecture, plan, shapes, rollout_mesh),
+        weights=_on(shapes, dtype, rollout_mesh),
         sampling=Sampling.from_config(config.rollout, (0, 1)),
     )
 
 
+def _on(shapes: nnx.State, dtype: Any, mesh: Mesh) -> nnx.State:
+    """Parameters of that type, split over the mesh."""
+    return jax.tree.map(
+        lambda leaf, at: jax.ShapeDtypeStruct(leaf.shape, dtype, sharding=at),
+        shapes,
+        parameter_shardings(shapes, mesh),
+    )
+
+
 def compiled(run: AbstractRun, name: str) -> Compiled:
-    """Compiles one of NAMES ahead of time for the devices of the run's mesh."""
+    """Compiles one of NAMES ahead of time for the devices of the run."""
     begun = time.perf_counter()
     lowered = lower(run, name)
     try:
@@ -177,16 +209,18 @@ def compiled(run: AbstractRun, name: str) -> Compiled:
 
 def lower(run: AbstractRun, name: str) -> jax.stages.Lowered:
     """Traces one of NAMES for the shapes of the run."""
-    work, mesh = run.work, run.plan.mesh
+    work, mesh, graphdef = run.work, run.sampler.mesh, run.sampler.graphdef
     if name == "train":
         return _lower_train(run)
+    if name == "reshard":
+        program: Any = run.sampler.weights
+        return program.lower(run.parameters)
     if work.engine == "slots":
-        args = (run.plan.graphdef, run.weights, work, mesh)
+        args = (graphdef, run.weights, work, mesh)
         if name == "prefill":
             return slot_programs.lower_prefill(*args)
         return slot_programs.lower_decode(*args, run.sampling)
     if name == "prefill":
-        graphdef = run.plan.graphdef
 
         @jax.jit
         def prefill(weights, tokens, lengths):
@@ -195,7 +229,7 @@ def lower(run: AbstractRun, name: str) -> jax.stages.Lowered:
         return prefill.lower(run.weights, *_prompts(work, mesh, work.at_once))
     keys = jax.eval_shape(lambda: jax.random.key(0))
     return sample.lower(
-        run.plan.graphdef,
+        graphdef,
         run.weights,
         *_prompts(work, mesh, work.prompts),
         _per_row(work, mesh, keys.dtype),
@@ -220,7 +254,7 @@ def _lower_train(run: AbstractRun) -> jax.stages.Lowered:
 
 
 def _row_specs(work: Work, mesh: Mesh, prompts: int):
-    """How [P, ...] and [P, G, ...] are split, as the sampler leaves them."""
+    """How [P, ...] and [P, G, ...] are split."""
     rows = row_spec(mesh, (prompts, work.generations))
     return (rows if len(rows) == 1 else PartitionSpec()), rows
 
@@ -263,10 +297,11 @@ def _rollouts(run: AbstractRun) -> StandIn:
             else None,
         )
 
-    def spec(path, _):
-        return by_prompt if path[0].name.startswith("prompt_") else by_row
+    def sharding(path, _):
+        of_prompts = path[0].name.startswith("prompt_")
+        return NamedSharding(mesh, by_prompt if of_prompts else by_row)
 
-    return stand_in(new, mesh, spec)
+    return stand_in(new, sharding)
 
 
 def _extras(run: AbstractRun) -> StandIn:
@@ -289,7 +324,7 @@ def _extras(run: AbstractRun) -> StandIn:
         arrays = {n: jnp.zeros(shape, dtype) for n, (shape, dtype, _) in found.items()}
         return Extras(**arrays) if arrays else None
 
-    return stand_in(new, mesh, lambda path, _: found[path[0].name][2])
+    return stand_in(new, lambda path, _: NamedSharding(mesh, found[path[0].name][2]))
 
 
 def _asked_for(message: str) -> float | None:

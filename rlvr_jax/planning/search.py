@@ -23,7 +23,7 @@ def search(
     """Plans that fit, the fastest first by the estimate of time.
 
     Every candidate is estimated; only the best are compiled, one after the other,
-    until one fits or the bound is reached.
+    until one fits or the bound is reached. Each samples on the mesh that it trains on.
 
     Args:
       config: where the search starts; mesh.shape, batch.micro_batch_size,
@@ -110,7 +110,7 @@ def _changed(config: Config, shape, micro: int, rollout, remat: str) -> Config:
     replace = dataclasses.replace
     return replace(
         config,
-        mesh=replace(config.mesh, shape=shape),
+        mesh=replace(config.mesh, shape=shape, rollout_shape=()),
         batch=replace(config.batch, micro_batch_size=micro),
         rollout=rollout,
         model=replace(config.model, remat=remat),

@@ -1,11 +1,13 @@
 """A pod plan as sections of labels and values."""
 
+from rlvr_jax.mesh.mesh import AXES
 from rlvr_jax.planning.pod_plan import GIB, PodPlan, advice
 from rlvr_jax.planning.timing import ASSUMPTION, chip_hours, dollars_per_step
 from rlvr_jax.planning.work import Work
 from rlvr_jax.train.plan import Sections
 
-_PHASES = ("prefill", "decode", "update")
+_PHASES = ("reshard", "prefill", "decode", "update")
+_PROGRAMS = ("train", "reshard", "prefill", "decode")
 
 
 def pod_sections(plan: PodPlan, *, price: float | None = None) -> Sections:
@@ -16,7 +18,7 @@ def pod_sections(plan: PodPlan, *, price: float | None = None) -> Sections:
       price: dollars per chip-hour, in place of the list price.
     """
     found: Sections = {"pod": _pod(plan), "step": _step(plan), "FLOPs": _flops(plan)}
-    for program in ("train", "prefill", "decode"):
+    for program in _PROGRAMS:
         found[f"memory of a device, {program}"] = _memory(plan, program)
     found["between devices"] = _links(plan)
     found["time"] = _time(plan, price)
@@ -25,25 +27,45 @@ def pod_sections(plan: PodPlan, *, price: float | None = None) -> Sections:
 
 
 def sharding_lines(plan: PodPlan) -> list[tuple[str, ...]]:
-    """The table of every parameter: name, shape, split, bytes of one device; a sum."""
+    """The table of every parameter, and a sum.
+
+    Name, shape, split and bytes of one device; split and bytes while sampling.
+    """
     rows: list[tuple[str, ...]] = [
-        (row.name, str(row.shape), row.spec, f"{row.bytes_per_device:,}")
+        (
+            row.name,
+            str(row.shape),
+            row.spec,
+            f"{row.bytes_per_device:,}",
+            row.sampled_spec,
+            f"{row.sampled_bytes:,}",
+        )
         for row in plan.rows
     ]
     total = sum(row.bytes_per_device for row in plan.rows)
+    sampled = sum(row.sampled_bytes for row in plan.rows)
     numbers = f"{plan.architecture.num_parameters:,} numbers"
-    return [*rows, ("all", numbers, "", f"{total:,}")]
+    return [*rows, ("all", numbers, "", f"{total:,}", "", f"{sampled:,}")]
+
+
+def axes_in_words(shape: tuple[int, int, int]) -> str:
+    """A mesh for reading.
+
+    Example:
+      >>> axes_in_words((1, 8, 4))
+      'data 1, fsdp 8, tensor 4'
+    """
+    pairs = zip(AXES, shape, strict=True)
+    return ", ".join(f"{axis} {size}" for axis, size in pairs)
 
 
 def _pod(plan: PodPlan) -> dict[str, str]:
     topology, arch = plan.topology, plan.architecture
-    shape = ", ".join(
-        f"{axis} {size}"
-        for axis, size in zip(("data", "fsdp", "tensor"), plan.mesh_shape, strict=True)
-    )
     return {
         "topology": f"{topology.name}: {topology.chips} chips, {topology.devices} "
-        f"devices of {topology.hbm_gib_per_device:g} GiB as {shape}",
+        f"devices of {topology.hbm_gib_per_device:g} GiB",
+        "mesh of training": axes_in_words(plan.mesh_shape),
+        "mesh of sampling": axes_in_words(plan.rollout_shape),
         "model": f"{plan.config.model.architecture or plan.config.model.path}: "
         f"{arch.num_parameters:,} parameters, {arch.num_layers} layers",
         "host memory": f"{plan.host_gib:,.0f} GiB over all hosts while a checkpoint is "
@@ -60,13 +82,20 @@ def _step(plan: PodPlan) -> dict[str, str]:
         "updates": f"{work.updates}, each {work.rows // work.minibatches:,} "
         f"completions in {work.micros_per_update} micro-batches of {micro}",
         "tokens": f"{work.tokens:,} at most",
-        "attention": "splash kernel"
-        if not work.why_dense
-        else f"dense: {work.why_dense}",
+        "attention": _attention(work),
+        **(
+            {}
+            if plan.sampled.why_dense == work.why_dense
+            else {"attention of sampling": _attention(plan.sampled)}
+        ),
         "LM head": "fused kernel, vocabulary over tensor"
         if not work.why_chunked
         else f"by chunks: {work.why_chunked}",
     }
+
+
+def _attention(work: Work) -> str:
+    return f"dense: {work.why_dense}" if work.why_dense else "splash kernel"
 
 
 def _at_once(work: Work) -> str:
@@ -123,12 +152,9 @@ def _links(plan: PodPlan) -> dict[str, str]:
 
 def _time(plan: PodPlan, price: float | None) -> dict[str, str]:
     time, total = plan.time, plan.time.total_s
-    seconds = dict(
-        zip(_PHASES, (time.prefill_s, time.decode_s, time.update_s), strict=True)
-    )
     found = {
-        name: f"{value:,.1f} s, bound by {time.bound[name]}"
-        for name, value in seconds.items()
+        name: f"{getattr(time, f'{name}_s'):,.1f} s, bound by {time.bound[name]}"
+        for name in _PHASES
     }
     found["step"] = f"{total:,.0f} s, {plan.work.tokens / total:,.0f} tokens/s"
     cost = dollars_per_step(total, plan.topology, price)

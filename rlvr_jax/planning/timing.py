@@ -9,8 +9,6 @@ to the limit: a real step is shorter by the share of tokens it does not sample.
 
 import dataclasses
 
-from jax.sharding import AbstractMesh, Mesh
-
 from rlvr_jax.planning.chips import Topology
 from rlvr_jax.planning.flops import StepFlops
 from rlvr_jax.planning.work import Work
@@ -30,22 +28,44 @@ class StepTime:
     decode_s: float
     update_s: float
     """Passes without a gradient included."""
+    reshard_s: float
+    """Of making the sampler's weights, wherever they go."""
     bound: dict[str, str]
     """What each phase waits for: "compute", "memory" or "links"."""
 
     @property
     def total_s(self) -> float:
         """Of a step; verifying answers overlaps with nothing and is not counted."""
-        return self.prefill_s + self.decode_s + self.update_s
+        return self.reshard_s + self.prefill_s + self.decode_s + self.update_s
+
+
+@dataclasses.dataclass(frozen=True)
+class Held:
+    """The parameters of one device."""
+
+    numbers: float
+    """How many it holds."""
+    fsdp: int
+    """Devices over which those that it computes with are spread."""
+
+    @property
+    def whole(self) -> float:
+        """What it reads in a pass over the weights."""
+        return self.numbers * self.fsdp
+
+    @property
+    def gathered(self) -> float:
+        """What other devices send it for that."""
+        return self.numbers * (self.fsdp - 1)
 
 
 def step_time(
     work: Work,
     flops: StepFlops,
     topology: Topology,
-    mesh: Mesh | AbstractMesh,
+    training: Held,
+    sampling: Held,
     *,
-    weights: float,
     width: int,
     cache_bytes: float,
 ) -> StepTime:
@@ -55,8 +75,8 @@ def step_time(
       work: of the step.
       flops: `step_flops(work)`.
       topology: the chips.
-      mesh: how they are split.
-      weights: numbers of the parameters that one device holds.
+      training: the parameters of a device in the updates.
+      sampling: those that it samples with.
       width: bytes of one in the type that is computed with.
       cache_bytes: of one device, read by every decoding step.
     """
@@ -65,26 +85,31 @@ def step_time(
     memory = MEMORY * chip.hbm_bytes_per_s / chip.devices
     # What a device receives goes one way.
     links = LINKS * chip.ici_bytes_per_s / 2 / chip.devices
-    fsdp = mesh.shape["fsdp"]
-    # Every pass over the weights gathers what the other fsdp devices hold.
-    gathered = weights * width * (fsdp - 1)
-    whole = weights * width * fsdp
     steps = work.length * work.sampling_rounds
     # The value model's updates are like the policy's, and it reads the batch once.
     epochs = work.epochs * (1 + work.critic_updates)
     micros = work.micros_per_update * work.minibatches
     reads = work.extra_forwards + work.epochs * work.selection
     passes = micros * (epochs * 3 + reads + bool(work.critic_updates))
+    own, others = sampling.whole * width, sampling.gathered * width
+    made = sampling.numbers * width
     bound, seconds = {}, {}
     for phase, flop, read, sent in (
-        ("prefill", flops.prefill, whole, gathered),
-        ("decode", flops.decode, steps * (whole + cache_bytes), steps * gathered),
+        # At most all of it comes from elsewhere.
+        (
+            "reshard",
+            0.0,
+            training.numbers * 4 + made,
+            0.0 if sampling == training else made,
+        ),
+        ("prefill", flops.prefill, own, others),
+        ("decode", flops.decode, steps * (own + cache_bytes), steps * others),
         # Gradients go back once per micro-batch, in float32.
         (
             "update",
             flops.forward + flops.train,
-            passes * whole,
-            passes * gathered + micros * epochs * weights * 4 * (fsdp - 1),
+            passes * training.whole * width,
+            training.gathered * (passes * width + micros * epochs * 4),
         ),
     ):
         times = {
@@ -94,7 +119,13 @@ def step_time(
         }
         bound[phase] = max(times, key=lambda name: times[name])
         seconds[phase] = times[bound[phase]]
-    return StepTime(seconds["prefill"], seconds["decode"], seconds["update"], bound)
+    return StepTime(
+        seconds["prefill"],
+        seconds["decode"],
+        seconds["update"],
+        seconds["reshard"],
+        bound,
+    )
 
 
 def chip_hours(seconds: float, chips: int) -> float:

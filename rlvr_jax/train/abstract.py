@@ -28,8 +28,8 @@ class StandIn:
     tree: Any
 
 
-def stand_in(build: Callable, mesh: Mesh, spec: Callable, *shapes: Any) -> StandIn:
-    """What `build` makes of `shapes`, split by `spec(path, leaf)`; nothing is run."""
+def stand_in(build: Callable, sharding: Callable, *shapes: Any) -> StandIn:
+    """What `build` makes of `shapes`, as `sharding(path, leaf)`; nothing is run."""
     paths, trees = [], []
 
     def flat(*arrays):
@@ -40,9 +40,7 @@ def stand_in(build: Callable, mesh: Mesh, spec: Callable, *shapes: Any) -> Stand
         return [leaf for _, leaf in found]
 
     leaves = [
-        jax.ShapeDtypeStruct(
-            leaf.shape, leaf.dtype, sharding=NamedSharding(mesh, spec(path, leaf))
-        )
+        jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=sharding(path, leaf))
         for path, leaf in zip(paths, jax.eval_shape(flat, *shapes), strict=True)
     ]
     return StandIn([jax.tree_util.keystr(path) for path in paths], leaves, trees[0])
@@ -54,6 +52,7 @@ def abstract_state(
     *,
     num_problems: int,
     behaviours: int = 0,
+    rollout_mesh: Mesh | None = None,
 ) -> StandIn:
     """As `train/policy.py: new_state`, without arrays.
 
@@ -62,6 +61,7 @@ def abstract_state(
       plan: says which parts the objective needs.
       num_problems: of the training set, for advantage "running_mean".
       behaviours: policies of batches under way, as checkpoints of a stale run hold.
+      rollout_mesh: where these are; by default with the rest.
     """
     objective = plan.objective
     width = nnx.eval_shape(
@@ -91,11 +91,14 @@ def abstract_state(
             behaviour=(weights,) * behaviours if behaviours else None,
         )
 
-    def spec(path, leaf):
+    of_sampling = plan.mesh if rollout_mesh is None else rollout_mesh
+
+    def sharding(path, leaf):
+        mesh = of_sampling if path[0].name == "behaviour" else plan.mesh
         # Moments have the names of their parameters.
         names = [key.key for key in path if isinstance(key, jax.tree_util.DictKey)]
         if not names:
-            return PartitionSpec()
-        return parameter_spec(names[-1], leaf.shape, plan.mesh)
+            return NamedSharding(mesh, PartitionSpec())
+        return NamedSharding(mesh, parameter_spec(names[-1], leaf.shape, mesh))
 
-    return stand_in(new, plan.mesh, spec, shapes)
+    return stand_in(new, sharding, shapes)

@@ -21,7 +21,7 @@ from rlvr_jax.data.curriculum import (
     looks_back,
     reads_pass_rates,
 )
-from rlvr_jax.mesh.mesh import row_spec
+from rlvr_jax.mesh.mesh import rows_divide
 from rlvr_jax.rollout.sampler import Sampling
 from rlvr_jax.rollout.scoring import Scores
 from rlvr_jax.train.merging import (
@@ -43,6 +43,7 @@ class Batch:
 
     indices: Int[np.ndarray, " P"]
     rollouts: Rollouts
+    """On the mesh of training once the batch is whole."""
     scores: Scores
     kept: Bool[np.ndarray, " P"]
     """Groups that the loss takes."""
@@ -110,7 +111,8 @@ class Collector:
             batch, step, sampling, tally
         )
         scores = dataclasses.replace(batch.scores, metrics=metrics)
-        return dataclasses.replace(batch, scores=scores), tally
+        rollouts = self._setup.sampler.for_training(batch.rollouts)
+        return dataclasses.replace(batch, rollouts=rollouts, scores=scores), tally
 
     def state(self) -> dict[str, Any]:
         """What the next batch depends on beside weights and step; costs nothing."""
@@ -169,11 +171,8 @@ class Collector:
         return size
 
     def _fits(self, size: int) -> bool:
-        try:
-            row_spec(self._setup.mesh, (size, self._setup.batches.num_generations))
-        except ValueError:
-            return False
-        return True
+        shape = (size, self._setup.batches.num_generations)
+        return rows_divide(self._setup.sampler.mesh, shape)
 
     def _merged(self, held: Batch, more: Batch) -> Batch:
         rows = informative_first(held.kept, more.kept)

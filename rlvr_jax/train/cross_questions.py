@@ -11,7 +11,7 @@ from jaxtyping import Array, Float, Int
 
 from rlvr_jax.config import BatchConfig
 from rlvr_jax.core.input_dependence import input_dependence
-from rlvr_jax.mesh.mesh import fetch
+from rlvr_jax.mesh.mesh import fetch, rows_divide
 from rlvr_jax.train.forward import batch_logprobs
 from rlvr_jax.train.micro_batches import Prompts, micro_batch_shape
 from rlvr_jax.train.state import StepPlan
@@ -28,14 +28,11 @@ class CrossQuestions:
     def of(cls, plan: StepPlan, num_generations: int) -> "CrossQuestions":
         """For batches of `num_generations` completions per question.
 
-        The training's micro-batches are kept where they fit; log-probs are the model's
-        own, at temperature 1.
+        They lie on the plan's mesh. The training's micro-batches are kept where they
+        fit; log-probs are the model's own, at temperature 1.
         """
-        return cls(
-            dataclasses.replace(
-                plan, temperature=1.0, batch=_fitting(plan.batch, num_generations)
-            )
-        )
+        batch = _fitting(plan, num_generations)
+        return cls(dataclasses.replace(plan, temperature=1.0, batch=batch))
 
     def __call__(
         self, parameters: nnx.State, rollouts: Rollouts, used: int
@@ -80,9 +77,12 @@ def _scores(
     return jnp.where(of_one(rollouts.token_mask), logprobs, 0.0).sum(axis=-1)
 
 
-def _fitting(batch: BatchConfig, num_generations: int) -> BatchConfig:
+def _fitting(plan: StepPlan, num_generations: int) -> BatchConfig:
     """The settings, with all rows at once where micro-batches do not divide them."""
+    batch = plan.batch
     prompts, size = batch.prompts_per_step, batch.micro_batch_size
     per_micro, rows = micro_batch_shape(prompts, num_generations, size)
     fits = prompts % per_micro == 0 and num_generations % rows == 0
+    # The mesh may be that of sampling, which these were not made for.
+    fits = fits and rows_divide(plan.mesh, (per_micro, rows))
     return batch if fits else dataclasses.replace(batch, micro_batch_size=0)

@@ -61,11 +61,11 @@ def _greedy_rewards(
     setup: Setup, weights: nnx.State, indices: Int[np.ndarray, " P"], step: int
 ) -> Float[np.ndarray, " P"]:
     """Of the most likely answer to each prompt."""
-    batches = dataclasses.replace(setup.batches, num_generations=1)
+    batches = dataclasses.replace(setup.sampled_batches, num_generations=1)
     tokens, lengths = batches.arrays(indices)
     keys = row_keys(setup.config.seed, step, batches.put(indices), 1)
     rollouts = sample(
-        setup.step_plan.graphdef,
+        setup.sampler.graphdef,
         weights,
         tokens,
         lengths,

@@ -51,8 +51,8 @@ def why_dense(
         reason = f"{heads} key-value heads do not divide over tensor {tensor}"
         if setting == "splash":
             raise ConfigError(
-                f"model.attention='splash': {reason}. Change mesh.shape, or leave it "
-                "at 'auto'."
+                f"model.attention='splash': {reason}. Change mesh.shape (of sampling: "
+                "mesh.rollout_shape), or leave it at 'auto'."
             )
         return reason
     return "" if tpu or setting == "splash" else "the devices are no TPUs"

@@ -21,7 +21,8 @@ from rlvr_jax.data.rows import Problem
 from rlvr_jax.data.sources import read_source, split_sources
 from rlvr_jax.data.tokenizer import Tokenizer, load_tokenizer
 from rlvr_jax.train.checkpoint import Checkpoints
-from rlvr_jax.train.policy import architecture_of, cast, make_decoder
+from rlvr_jax.train.policy import architecture_of, make_decoder
+from rlvr_jax.train.sampler_plan import weights_program
 
 
 class Model(NamedTuple):
@@ -101,7 +102,7 @@ def load_model(
     Args:
       config: of `settings_of`.
       target: as there.
-      mesh: where the parameters go.
+      mesh: where the parameters go, that of sampling.
       step: another checkpoint that a run folder still has.
 
     Raises:
@@ -125,7 +126,8 @@ def load_model(
         finally:
             checkpoints.close()
         origin = f"{target}, step {step}"
-    return Model(tokenizer, graphdef, cast(parameters, config.model.dtype), origin)
+    weights = weights_program(parameters, config.model.dtype, mesh, mesh)
+    return Model(tokenizer, graphdef, weights(parameters), origin)
 
 
 def _run_settings(folder: pathlib.Path) -> Config | None:

@@ -39,7 +39,7 @@ from rlvr_jax.train.micro_batches import packing_for
 from rlvr_jax.train.optimizer import learning_rate_schedule
 from rlvr_jax.train.partial import PartialCollector
 from rlvr_jax.train.plan import plan_sections
-from rlvr_jax.train.policy import cast, new_state
+from rlvr_jax.train.policy import new_state
 from rlvr_jax.train.resume import check_same_problems, check_same_run, fingerprint
 from rlvr_jax.train.setup import Setup, prepare, versions
 from rlvr_jax.train.stall import Stall
@@ -181,6 +181,7 @@ class _Run:
                 plan,
                 num_problems=num_problems,
                 behaviours=self.config.rollout.staleness,
+                rollout_mesh=setup.sampler.mesh,
             )
             state, extra = self.checkpoints.restore(like=like)
             check_same_problems(setup.train.problems, extra.get("problems"))
@@ -222,7 +223,7 @@ class _Run:
         """Samples, verifies and learns from one batch."""
         setup = self.setup.at(step)
         begun = time.perf_counter()
-        weights = cast(state.parameters, self.config.model.dtype)
+        weights = setup.sampler.weights(state.parameters)
         batch, tally, weights, age = self.ahead(weights, step)
         scores = batch.scores
         extras = extras_for(
@@ -293,7 +294,7 @@ class _Run:
         evaluation = self.setup.evaluation
         if evaluation is None:
             return None
-        scores, metrics = evaluation(cast(state.parameters, self.config.model.dtype))
+        scores, metrics = evaluation(self.setup.sampler.weights(state.parameters))
         writer.metrics(step, as_metrics(scores) | metrics)
         if step == 0:
             display.print_evaluation(scores)
@@ -320,7 +321,7 @@ class _Run:
         """With the policies of batches under way, where there are some."""
         if self.config.rollout.staleness == 0:
             return state
-        weights = cast(state.parameters, self.config.model.dtype)
+        weights = self.setup.sampler.weights(state.parameters)
         return dataclasses.replace(state, behaviour=self.ahead.behaviour(weights))
 
     def _finish(self, state: TrainState, step: int, after) -> dict[str, Any]:

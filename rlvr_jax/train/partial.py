@@ -49,7 +49,7 @@ class PartialCollector(Collector):
         """Compiles nothing yet."""
         super().__init__(setup, curriculum)
         self._rollout = setup.config.rollout
-        self._waiting = Waiting(setup.batches, setup.config.seed)
+        self._waiting = Waiting(setup.sampled_batches, setup.config.seed)
         self._now = _Step()
 
     def state(self) -> dict[str, Any]:
@@ -133,7 +133,7 @@ class PartialCollector(Collector):
             steered=go_on.engine.control != Control(),
             with_versions=True,
         )
-        batches = dataclasses.replace(self._setup.batches, size=size)
+        batches = dataclasses.replace(self._setup.sampled_batches, size=size)
         host = (
             rollouts.completion_tokens,
             rollouts.completion_lengths,

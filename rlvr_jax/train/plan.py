@@ -1,8 +1,11 @@
 """What is about to run, in words and numbers, before anything compiles."""
 
+import math
+
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.sharding import Mesh
 
 from rlvr_jax.mesh.sharding import bytes_per_device, parameter_shardings
 from rlvr_jax.train.disclosure import disclosure
@@ -22,7 +25,7 @@ def plan_sections(setup: Setup, resumes_at: int | None) -> Sections:
             "folder": config.run_dir,
             "steps": f"{config.steps} ({start}), seed {config.seed}",
             "devices": f"{jax.device_count()} {jax.devices()[0].platform} as "
-            + ", ".join(f"{k} {v}" for k, v in setup.mesh.shape.items()),
+            + _devices(setup),
         },
         "model": _model(setup),
         "data": _data(setup),
@@ -31,6 +34,17 @@ def plan_sections(setup: Setup, resumes_at: int | None) -> Sections:
         "memory per device": _memory(setup),
         "programs": _programs(setup),
     }
+
+
+def _devices(setup: Setup) -> str:
+    """The mesh, or those of training and sampling."""
+
+    def words(mesh):
+        return ", ".join(f"{axis} {size}" for axis, size in mesh.shape.items())
+
+    if setup.sampler.mesh == setup.mesh:
+        return words(setup.mesh)
+    return f"{words(setup.mesh)}; sampling as {words(setup.sampler.mesh)}"
 
 
 def _model(setup: Setup) -> dict[str, str]:
@@ -138,17 +152,25 @@ def _memory(setup: Setup) -> dict[str, str]:
     if config.objective.advantage == "gae":
         copies["critic, its moments and gradients"] = 4
     found = {name: gib(count * weights) for name, count in copies.items()}
-    rows_devices = mesh.shape["data"] * mesh.shape["fsdp"]
     width = jnp.dtype(config.model.dtype).itemsize
+    sampling = setup.sampler.mesh
+    split = parameter_shardings(setup.parameters, sampling)
+    numbers = bytes_per_device(setup.parameters, split) // 4
+    found["weights while sampling"] = gib(width * numbers)
     prompts = config.rollout.prompts_at_once or config.batch.prompts_per_step
     rows = prompts * config.rollout.num_generations
     slots = prompts * setup.batches.slots + rows * config.rollout.max_completion_tokens
-    per_slot = 2 * arch.num_layers * arch.num_kv_heads * arch.head_dim * width
-    found["cache while sampling"] = gib(slots * per_slot / rows_devices)
+    kv_heads = math.ceil(arch.num_kv_heads / sampling.shape["tensor"])
+    per_slot = 2 * arch.num_layers * kv_heads * arch.head_dim * width
+    found["cache while sampling"] = gib(slots * per_slot / _row_devices(sampling))
     # A chunk's logits live about three times over: logits, log-probs, their gradient.
     chunk = max(config.batch.logprob_chunk_tokens, 1) * arch.vocab_size * 4 * 3
-    found["logits in training"] = gib(chunk / rows_devices)
+    found["logits in training"] = gib(chunk / _row_devices(mesh))
     return found
+
+
+def _row_devices(mesh: Mesh) -> int:
+    return mesh.shape["data"] * mesh.shape["fsdp"]
 
 
 def _programs(setup: Setup) -> dict[str, str]:

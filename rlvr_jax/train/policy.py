@@ -307,9 +307,3 @@ def _width(plan: StepPlan, parameters: nnx.State) -> int:
 def copied(parameters: nnx.State) -> nnx.State:
     """A copy that donating the original leaves alone."""
     return jax.tree.map(jnp.copy, parameters)
-
-
-@functools.partial(jax.jit, static_argnames="dtype")
-def cast(parameters: nnx.State, dtype: str) -> nnx.State:
-    """The parameters in the type that the sampler computes with."""
-    return jax.tree.map(lambda leaf: leaf.astype(dtype), parameters)

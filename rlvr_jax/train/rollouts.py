@@ -46,7 +46,7 @@ class Roller:
     ) -> Scored:
         """Completions of the problems `indices`, their scores, seconds of verifying."""
         setup = self._setup
-        batches = dataclasses.replace(setup.batches, size=len(indices))
+        batches = dataclasses.replace(setup.sampled_batches, size=len(indices))
         tokens, lengths = batches.arrays(indices)
         ids = batches.put(indices)
         named = batches.put(told_apart(indices, len(setup.train.problems)))
@@ -56,7 +56,7 @@ class Roller:
             return self._from_slots(indices, inputs, sampling, batches)
         if setup.config.reward.execution == "callback":
             return self._in_one_program(inputs, ids, sampling)
-        rollouts = sample(setup.step_plan.graphdef, *inputs, sampling=sampling)
+        rollouts = sample(setup.sampler.graphdef, *inputs, sampling=sampling)
         host = fetch(
             (rollouts.completion_tokens, rollouts.completion_lengths, rollouts.ended)
         )
@@ -106,7 +106,7 @@ class Roller:
         return Scored(rollouts, *held[0])
 
     def _program(self, sampling: Sampling) -> Callable:
-        graphdef = self._setup.step_plan.graphdef
+        graphdef = self._setup.sampler.graphdef
 
         def program(weights, tokens, lengths, keys, ids):
             rollouts = sample(
@@ -126,7 +126,7 @@ def engine_for(setup: Setup, sampling: Sampling) -> Engine:
         setup.config,
         setup.tokenizer,
         setup.architecture,
-        setup.step_plan.graphdef,
+        setup.sampler.graphdef,
         sampling,
     )
 

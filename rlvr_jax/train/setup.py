@@ -18,7 +18,7 @@ from rlvr_jax.data.curriculum import Curriculum
 from rlvr_jax.data.problems import load_problems
 from rlvr_jax.data.prompts import EncodedPrompts, encode_prompts, encode_solutions
 from rlvr_jax.data.tokenizer import Tokenizer, load_tokenizer, stop_ids
-from rlvr_jax.mesh.mesh import make_mesh, row_spec
+from rlvr_jax.mesh.mesh import ROLLOUT_SHAPE, make_mesh, rearranged
 from rlvr_jax.mesh.sharding import check_heads
 from rlvr_jax.models.architecture import Architecture
 from rlvr_jax.rollout.sampler import Sampling
@@ -30,8 +30,8 @@ from rlvr_jax.rollout.scorer import (
 from rlvr_jax.rollout.scoring import Scorer
 from rlvr_jax.train.batches import PromptBatches, slots_for
 from rlvr_jax.train.cross_questions import CrossQuestions
+from rlvr_jax.train.device_checks import check_processes, check_row_devices
 from rlvr_jax.train.evaluation import Evaluation, strict_scorer
-from rlvr_jax.train.micro_batches import micro_batch_shape
 from rlvr_jax.train.optimizer import make_critic_optimizer, make_optimizer
 from rlvr_jax.train.policy import (
     abstract_parameters,
@@ -40,6 +40,7 @@ from rlvr_jax.train.policy import (
     loaded_critic,
     make_decoder,
 )
+from rlvr_jax.train.sampler_plan import SamplerPlan, sampler_plan
 from rlvr_jax.train.state import StepPlan
 from rlvr_jax.train.streaming import steering_engine
 from rlvr_jax.train.warmup import Warmup
@@ -56,6 +57,7 @@ class Setup:
 
     config: Config
     mesh: Mesh
+    """Of training; `sampler.mesh` is that of sampling."""
     tokenizer: Tokenizer
     architecture: Architecture
     parameters: nnx.State
@@ -67,12 +69,19 @@ class Setup:
     none, or the run resumes."""
     train: EncodedPrompts
     batches: PromptBatches
+    """As the train step takes them."""
     curriculum: Curriculum
     scorer: Scorer
     sampling: Sampling
     step_plan: StepPlan
+    sampler: SamplerPlan
     evaluation: Evaluation | None
     warmup: Warmup | None
+
+    @property
+    def sampled_batches(self) -> PromptBatches:
+        """The batches as the sampler takes them, over its own mesh."""
+        return dataclasses.replace(self.batches, mesh=self.sampler.mesh)
 
     def at(self, step: int) -> "Setup":
         """The same with the completion length of the step's stage."""
@@ -98,13 +107,15 @@ def prepare(config: Config, pool: VerifierPool, *, resumes: bool = False) -> Set
       ConfigError, ValueError, FileNotFoundError: what is wrong, and the setting to
         change. Nothing has been compiled by then.
     """
-    _check_processes(config)
+    check_processes(config)
     mesh = make_mesh(config.mesh.shape)
+    rollout_mesh = rearranged(mesh, config.mesh.rollout_shape)
     tokenizer = load_tokenizer(config.model.path)
     train, held_out = _load_prompts(config, tokenizer)
     architecture = architecture_of(config.model, tokenizer.vocab_size)
     check_heads(architecture.num_heads, mesh)
-    _check_row_devices(config, mesh)
+    check_heads(architecture.num_heads, rollout_mesh, setting=ROLLOUT_SHAPE)
+    check_row_devices(config, mesh, rollout_mesh)
     reads = _check_verifiers(config, pool, train, held_out)
     slots = slots_for(train.tokens, held_out.tokens if held_out else [])
     end_ids = stop_ids(tokenizer, config.rollout.stop)
@@ -132,6 +143,7 @@ def prepare(config: Config, pool: VerifierPool, *, resumes: bool = False) -> Set
         replay_routing=config.rollout.replay_routing,
         **_critic(config),
     )
+    sampler = sampler_plan(config, architecture, step_plan, parameters, rollout_mesh)
     sampling = Sampling.from_config(config.rollout, end_ids)
     scorer = make_scorer(config, tokenizer, train.problems, reads, pool)
     return Setup(
@@ -156,8 +168,15 @@ def prepare(config: Config, pool: VerifierPool, *, resumes: bool = False) -> Set
         scorer=scorer,
         sampling=sampling,
         step_plan=step_plan,
+        sampler=sampler,
         evaluation=_evaluation(
-            config, held_out, step_plan, batches, sampling, scorer, architecture
+            config,
+            held_out,
+            sampler.plan_beside(step_plan),
+            batches,
+            sampling,
+            scorer,
+            architecture,
         )
         if held_out
         else None,
@@ -216,49 +235,6 @@ def _load_prompts(config, tokenizer) -> tuple[EncodedPrompts, EncodedPrompts | N
     return train, encode(problems("evaluation")[: config.evaluation.prompts])
 
 
-def _check_processes(config: Config) -> None:
-    """Ways to sample in which the host decides, which one process has to itself."""
-    if jax.process_count() == 1:
-        return
-    for name, value, off in (
-        ("rollout.engine", config.rollout.engine, "batch"),
-        ("rollout.staleness", config.rollout.staleness, 0),
-        ("reward.execution", config.reward.execution, "pool"),
-    ):
-        if value != off:
-            raise ConfigError(
-                f"{name}={value!r} works in a single process so far, and this run has "
-                f"{jax.process_count()}: set {name}={off!r}."
-            )
-
-
-def _check_row_devices(config: Config, mesh: Mesh) -> None:
-    """Batches and micro-batches divide over the row devices, or it says so now."""
-    batch, generations = config.batch, config.rollout.num_generations
-    minibatch = batch.prompts_per_step // batch.minibatches_per_step
-    shapes = {
-        "a rollout batch": (batch.prompts_per_step, generations),
-        "a micro-batch": micro_batch_shape(
-            minibatch, generations, batch.micro_batch_size
-        ),
-    }
-    if config.rollout.prompts_at_once:
-        shapes["rollout.prompts_at_once"] = (
-            config.rollout.prompts_at_once,
-            generations,
-        )
-    if config.evaluation.prompts:
-        shapes["an evaluation batch"] = (
-            batch.prompts_per_step,
-            config.evaluation.num_generations,
-        )
-    for name, shape in shapes.items():
-        try:
-            row_spec(mesh, shape)
-        except ValueError as error:
-            raise ConfigError(f"mesh: {name}: {error}") from error
-
-
 def _check_verifiers(config, pool, train, held_out) -> dict[str, str]:
     """What each verifier reads; raises where one or a reference does not work."""
     problems = [*train.problems, *(held_out.problems if held_out else [])]
@@ -303,6 +279,7 @@ def _evaluation(
             batches,
             tokens=held_out.tokens,
             num_generations=settings.num_generations,
+            mesh=plan.mesh,
         ),
         scorer=scorer.for_evaluation(held_out.problems),
         sampling=sampling,

@@ -28,6 +28,10 @@ from tests.end_to_end import command
             "mesh.shape=(3, 1, 1)",
         ),
         (
+            ["--config.mesh.rollout_shape=(1,3,1)"],
+            "mesh.rollout_shape=(1, 3, 1)",
+        ),
+        (
             ["--config.data.train=absent.jsonl", "--config.data.task_options={}"],
             "absent.jsonl",
         ),

@@ -81,10 +81,18 @@ def test_verifiers_as_callbacks_give_the_same_run(finished, tmp_path):
     assert_same_run(tmp_path / "callback", finished[0])
 
 
-def test_eight_devices_give_the_same_completions(finished, tmp_path):
-    """Tokens of the first step exactly, parameters to what Adam makes of rounding."""
+@pytest.mark.parametrize(
+    "rollout_shape", [pytest.param("()", marks=pytest.mark.slow), "(1,4,2)"]
+)
+def test_eight_devices_give_the_same_completions(finished, tmp_path, rollout_shape):
+    """Tokens of the first step exactly, parameters to what Adam makes of rounding; also
+    where sampling lays the devices out in another way."""
     run_dir = tmp_path / "eight"
-    command.run(run_dir, "--config.mesh.shape=(2,2,2)", devices=8)
+    meshes = (
+        "--config.mesh.shape=(2,2,2)",
+        f"--config.mesh.rollout_shape={rollout_shape}",
+    )
+    command.run(run_dir, *meshes, devices=8)
     texts = [(d / "completions.jsonl").read_text() for d in (run_dir, finished[0])]
     lines = [[json.loads(line) for line in text.splitlines()] for text in texts]
     first = [[row for row in rows if row["step"] == 0] for rows in lines]

@@ -50,12 +50,14 @@ def test_flags_change_single_fields_of_a_recipe(show):
         "--config=recipe.py",
         "--config.steps=9",
         "--config.mesh.shape=(2,4,1)",
+        "--config.mesh.rollout_shape=(1,1,8)",
         "--config.rollout.stop=('###',)",
         "--noconfig.data.shuffle",
         "--config.optimizer.learning_rate=2e-4",
     )
     expected = Config(steps=9, seed=3)
     expected.mesh.shape = (2, 4, 1)
+    expected.mesh.rollout_shape = (1, 1, 8)
     expected.rollout.stop = ("###",)
     expected.data.shuffle = False
     expected.optimizer.learning_rate = 2e-4

@@ -10,10 +10,11 @@ import pytest
 from jax.sharding import NamedSharding, PartitionSpec
 
 from rlvr_jax.config import Objective
-from rlvr_jax.mesh.mesh import ROW_AXES, make_mesh
+from rlvr_jax.mesh.mesh import ROW_AXES, make_mesh, rearranged
 from rlvr_jax.mesh.sharding import check_heads, parameter_shardings
 from rlvr_jax.rollout.sampler import Sampling, row_keys, sample
 from rlvr_jax.train.policy import new_state
+from rlvr_jax.train.sampler_plan import SamplerPlan, weights_program
 from rlvr_jax.train.step import train_step
 from tests import tiny
 
@@ -33,6 +34,10 @@ def marked(shapes):
         shape if shape in DEFAULT else pytest.param(shape, marks=slow)
         for shape in shapes
     ]
+
+
+PAIRS = [((1, 8, 1), (1, 1, 8)), ((2, 2, 2), (8, 1, 1))]
+"""Of training and of sampling."""
 
 
 def test_there_are_ten_shapes():
@@ -58,13 +63,20 @@ def drawn(policy, shape):
     graphdef, parameters = policy
     mesh = make_mesh(shape, jax.devices()[: np.prod(shape)])
     parameters = jax.device_put(parameters, parameter_shardings(parameters, mesh))
+    return on_host(sampled_on(mesh, graphdef, parameters))
+
+
+def on_host(rollouts):
+    """Not held to the devices of a mesh: others will take them."""
+    return jax.tree.map(lambda leaf: jnp.asarray(np.asarray(leaf)), rollouts)
+
+
+def sampled_on(mesh, graphdef, parameters):
     rows = NamedSharding(mesh, PartitionSpec(ROW_AXES))
     tokens, lengths = jax.device_put(tiny.prompts(), rows)
     keys = row_keys(0, 0, jnp.arange(tiny.PROMPTS), tiny.GENERATIONS)
     sampling = Sampling(tiny.GENERATIONS, tiny.LENGTH, tiny.END_IDS)
-    found = sample(graphdef, parameters, tokens, lengths, keys, sampling=sampling)
-    # Not held to the devices of this mesh: others will take them.
-    return jax.tree.map(lambda leaf: jnp.asarray(np.asarray(leaf)), found)
+    return sample(graphdef, parameters, tokens, lengths, keys, sampling=sampling)
 
 
 def learned(policy, rollouts, shape):
@@ -89,14 +101,22 @@ def learned(policy, rollouts, shape):
 @pytest.mark.parametrize("shape", marked(SHAPES))
 def test_a_mesh_changes_nothing(policy, alone, shape):
     """Of every shape of 8 devices, tokens exactly and numbers to rounding."""
-    rollouts, (gradients, parameters, metrics) = alone
-    ours = drawn(policy, shape)
+    rollouts, _ = alone
+    assert_same_completions(drawn(policy, shape), rollouts)
+    assert_same_step(learned(policy, rollouts, shape), alone[1])
+
+
+def assert_same_completions(ours, rollouts):
     for name in ("completion_tokens", "completion_lengths", "ended", "group_id"):
         np.testing.assert_array_equal(getattr(ours, name), getattr(rollouts, name))
     np.testing.assert_allclose(
         ours.rollout_logprobs, rollouts.rollout_logprobs, atol=1e-5
     )
-    our_gradients, our_parameters, our_metrics = learned(policy, rollouts, shape)
+
+
+def assert_same_step(ours, theirs):
+    our_gradients, our_parameters, our_metrics = ours
+    gradients, parameters, metrics = theirs
     largest = tiny.largest_difference(gradients, jax.tree.map(np.zeros_like, gradients))
     assert largest > 0.1  # there is something to compare
     # float32 of parameters up to 8 after a step; sums in another order.
@@ -111,6 +131,44 @@ def test_a_mesh_changes_nothing(policy, alone, shape):
         )
 
 
+def sampled_on_another(policy, shape, other):
+    """As `launch.train` goes from one to the other; the sampler and its rollouts."""
+    graphdef, parameters = policy
+    mesh = make_mesh(shape)
+    sampler = SamplerPlan(
+        graphdef,
+        rearranged(mesh, other),
+        mesh,
+        weights_program(parameters, "float32", mesh, rearranged(mesh, other)),
+    )
+    there = jax.device_put(parameters, parameter_shardings(parameters, mesh))
+    weights = sampler.weights(there)
+    on_host_alone = [jax.device_get(tree) for tree in (weights, parameters)]
+    assert tiny.largest_difference(*on_host_alone) == 0
+    return sampler, sampled_on(sampler.mesh, graphdef, weights)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("other", SHAPES)
+def test_completions_of_every_pair_of_meshes(policy, alone, other):
+    """Trained on any shape of eight devices, sampled on `other`."""
+    for shape in SHAPES:
+        _, rollouts = sampled_on_another(policy, shape, other)
+        assert_same_completions(on_host(rollouts), alone[0])
+
+
+@pytest.mark.parametrize(("shape", "other"), PAIRS)
+def test_sampling_on_another_mesh_changes_nothing(policy, alone, shape, other):
+    """Weights, completions, and what the step of training makes of these."""
+    sampler, rollouts = sampled_on_another(policy, shape, other)
+    assert_same_completions(on_host(rollouts), alone[0])
+    ours = learned(policy, sampler.for_training(rollouts), shape)
+    assert_same_step(ours, alone[1])
+    # The policy that sampled is the one that learns: their log-probs are equal.
+    assert ours[2]["mismatch/abs_logprob_max"] < 1e-5
+
+
 def test_heads_that_do_not_divide_are_named():
     mesh = make_mesh((1, 1, 8))
     check_heads(8, mesh)
@@ -119,3 +177,5 @@ def test_heads_that_do_not_divide_are_named():
     ) as e:
         check_heads(12, mesh)
     assert str(e.value).endswith("one of 1, 2, 3, 4, 6, 12.")
+    with pytest.raises(ValueError, match=r"\(mesh\.rollout_shape=\(1, 1, 8\)\)"):
+        check_heads(12, mesh, setting="mesh.rollout_shape")

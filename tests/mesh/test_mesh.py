@@ -11,9 +11,13 @@ from rlvr_jax.mesh.mesh import (
     ROW_AXES,
     constrain_rows,
     fetch,
+    filled_shape,
     make_mesh,
+    moved,
     put,
+    rearranged,
     row_spec,
+    rows_divide,
 )
 
 WHOLE, PROMPTS = PartitionSpec(), PartitionSpec(ROW_AXES)
@@ -62,6 +66,37 @@ def test_shapes_that_do_not(shape):
         make_mesh(shape)
 
 
+def test_the_same_devices_in_the_same_order_as_another_shape():
+    """What a program that goes from one to the other needs."""
+    mesh = make_mesh((2, -1, 1), jax.devices()[::-1])
+    other = rearranged(mesh, (1, 2, -1))
+    assert other.shape == {"data": 1, "fsdp": 2, "tensor": 4}
+    assert list(other.devices.flat) == list(mesh.devices.flat)
+    assert rearranged(mesh, ()) is mesh
+    assert rearranged(mesh, (2, 4, 1)) == mesh
+    with pytest.raises(ValueError, match=r"^mesh: mesh\.rollout_shape=\(1, 3, 2\) ove"):
+        rearranged(mesh, (1, 3, 2))
+    assert filled_shape((-1, 4, 2), 64) == (8, 4, 2)
+
+
+def test_arrays_move_between_meshes_past_the_host():
+    """The guard refuses what comes from the host; `device_put` is refused, as with all
+    devices in one process it takes that way."""
+    mesh = make_mesh((2, 2, 2))
+    other = NamedSharding(rearranged(mesh, (1, 1, 8)), PartitionSpec("tensor"))
+    array = np.arange(32, dtype=np.float32).reshape(8, 4)
+    there = put(array, mesh, PartitionSpec(None, "tensor"))
+    tree = {"rows": there, "twice": there + there}
+    wanted = {"rows": other, "twice": NamedSharding(mesh, PROMPTS)}
+    with jax.transfer_guard_host_to_device("disallow_explicit"):
+        found = moved(tree, wanted)
+        with pytest.raises(Exception, match="Disallowed host-to-device"):
+            jax.device_put(there, other)
+    assert jax.tree.map(lambda leaf: leaf.sharding, found) == wanted
+    np.testing.assert_array_equal(found["rows"], array)
+    np.testing.assert_array_equal(found["twice"], 2 * array)
+
+
 @pytest.mark.parametrize(
     ("mesh_shape", "rows", "spec"),
     [
@@ -80,8 +115,13 @@ def test_rows_split_along_prompts_else_completions(mesh_shape, rows, spec):
 @pytest.mark.parametrize("rows", [(2, 2), (3, 5, 4), (6,)])
 def test_rows_that_divide_along_neither(rows):
     """An axis after the first two does not count: it is tokens."""
+    mesh = make_mesh((2, 2, 2))
+    assert not rows_divide(mesh, rows)
+    assert rows_divide(mesh, (4, *rows))
+    with pytest.raises(ValueError, match=r"or mesh\.rollout_shape\.$"):
+        row_spec(mesh, rows, setting="mesh.rollout_shape")
     with pytest.raises(ValueError, match=r"^row_spec: 4 row devices") as caught:
-        row_spec(make_mesh((2, 2, 2)), rows)
+        row_spec(mesh, rows)
     for name in ("batch.prompts_per_step", "batch.micro_batch_size", "mesh.shape"):
         assert name in str(caught.value)
 

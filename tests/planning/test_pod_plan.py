@@ -6,18 +6,17 @@ import jax
 import pytest
 
 from rlvr_jax.config import MeshConfig
-from rlvr_jax.mesh.mesh import make_mesh
+from rlvr_jax.mesh.mesh import make_mesh, rearranged
 from rlvr_jax.planning.chips import CHIPS, Topology, parse_topology
 from rlvr_jax.planning.pod_plan import (
     GIB,
     advice,
     as_json,
-    filled_shape,
     has_libtpu,
     plan_pod,
     planned_architecture,
 )
-from rlvr_jax.planning.programs import abstract_run, compiled
+from rlvr_jax.planning.programs import abstract_run, compiled, topology_meshes
 from rlvr_jax.planning.search import search
 from rlvr_jax.planning.show import pod_sections, sharding_lines
 from rlvr_jax.planning.timing import chip_hours, dollars_per_step
@@ -32,6 +31,7 @@ def pod(**changes):
         config.model, path="none", architecture="qwen2.5-32b", dtype="bfloat16"
     )
     config.mesh = MeshConfig((1, 16, 4))
+    config.mesh.rollout_shape = changes.pop("sampling", ())
     config.data.max_prompt_tokens = 2048
     config.rollout.num_generations = 16
     config.rollout.max_completion_tokens = 20_480
@@ -103,7 +103,8 @@ def test_kernels_in_the_plan():
 def test_the_plan_as_json():
     found = as_json(plan())
     assert found["fits"] is True
-    assert set(found["hbm_gib_per_chip"]) == {"train", "prefill", "decode"}
+    programs = {"train", "reshard", "prefill", "decode"}
+    assert set(found["hbm_gib_per_chip"]) == programs
     assert found["compile_s"] is None
     assert found["collective_bytes"] is None
     assert found["flops_per_step"] == plan().flops.total
@@ -214,9 +215,12 @@ def test_costs_of_published_runs():
 
 
 def test_shapes_and_positions_are_checked():
-    assert filled_shape((1, -1, 4), 64) == (1, 16, 4)
-    with pytest.raises(ConfigError, match="does not fill the 64 devices"):
-        filled_shape((1, 3, 4), 64)
+    with pytest.raises(ValueError, match=r"mesh\.shape=.* does not fill 64 devices"):
+        plan(mesh__shape=(1, 3, 4))
+    with pytest.raises(ValueError, match=r"mesh\.rollout_shape=.* does not fill 64"):
+        plan(sampling=(1, 3, 4))
+    with pytest.raises(ValueError, match=r"\(mesh\.rollout_shape=\(1, 4, 16\)\)"):
+        plan(sampling=(1, 4, 16))
     with pytest.raises(ConfigError, match="202048 positions; the model has 131072"):
         plan(rollout__max_completion_tokens=200_000)
     config = pod()
@@ -297,6 +301,85 @@ def test_the_table_of_shardings_adds_up():
     assert int(total[3].replace(",", "")) == sum(r.bytes_per_device for r in found.rows)
 
 
+def test_sampling_on_another_mesh_by_hand():
+    """Training by fsdp alone, sampling with the heads over eight devices.
+
+    A float32 state of 12 bytes a number waits; of 2 bytes a number each device sends as
+    much as it receives. A decode step reads the weights of 8 devices, not of 64, and
+    the same cache, at 70 % of 2,765 GB/s.
+    """
+    one = plan(mesh__shape=(1, 64, 1))
+    two = plan(mesh__shape=(1, 64, 1), sampling=(1, -1, 8))
+    assert (two.mesh_shape, two.rollout_shape) == ((1, 64, 1), (1, 8, 8))
+    numbers = two.architecture.num_parameters / 64
+    parts = two.parts["reshard"]
+    # Norms and biases are on every device: a hundredth more.
+    assert parts["training state"] == pytest.approx(12 * numbers, rel=0.01)
+    assert parts["weights"] == pytest.approx(2 * numbers, rel=0.01)
+    assert parts["on their way"] == pytest.approx(2 * parts["weights"], rel=0.01)
+    assert one.parts["reshard"]["on their way"] == 0
+    assert two.hbm_gib("reshard") == sum(parts.values()) / GIB
+    # What waits beside the program does not count its arguments, the parameters.
+    beside = two.resident_bytes["decode"] - two.resident_bytes["reshard"]
+    assert beside == parts["training state"] / 3
+    assert two.parts["train"] == one.parts["train"]
+    assert two.parts["decode"]["cache"] == one.parts["decode"]["cache"]
+    assert two.parts["decode"]["logits"] == one.parts["decode"]["logits"]
+    steps, bandwidth = 20_480 * 512 // 64, 0.7 * 2765e9
+    weights, cache = parts["weights"], two.parts["decode"]["cache"]
+    for found, fsdp in ((one, 64), (two, 8)):
+        read = steps * (fsdp * weights + cache)
+        assert found.time.bound["decode"] == "memory"
+        assert found.time.decode_s == pytest.approx(read / bandwidth, rel=0.01)
+    assert two.time.update_s == one.time.update_s
+    # Four bytes of a number are read and two written; to send these is quicker.
+    assert two.time.reshard_s == pytest.approx(6 * numbers / bandwidth, rel=0.01)
+    copies = plan(mesh__shape=(1, 64, 1), sampling=(8, 1, 8))
+    links = 0.7 * copies.topology.chip.ici_bytes_per_s
+    assert copies.time.bound["reshard"] == "links"
+    assert copies.time.reshard_s == pytest.approx(16 * numbers / links, rel=0.01)
+    total = two.time.reshard_s + two.time.prefill_s + two.time.decode_s
+    assert two.time.total_s == total + two.time.update_s
+
+
+def test_both_meshes_are_shown():
+    found = plan(mesh__shape=(1, 64, 1), sampling=(1, 8, 8))
+    sections = pod_sections(found)
+    assert sections["pod"]["mesh of training"] == "data 1, fsdp 64, tensor 1"
+    assert sections["pod"]["mesh of sampling"] == "data 1, fsdp 8, tensor 8"
+    assert sections["time"]["reshard"].startswith("0.")
+    assert "attention of sampling" not in sections["step"]
+    *rows, total = sharding_lines(found)
+    query = next(row for row in rows if row[0] == "layers.query")
+    numbers = 64 * 5120 * 5120 // 64
+    assert query[2:] == (
+        "(None, 'fsdp')",
+        f"{numbers * 4:,}",
+        "(None, 'fsdp', 'tensor')",
+        f"{numbers * 2:,}",
+    )
+    assert int(total[5].replace(",", "")) == sum(
+        row.sampled_bytes for row in found.rows
+    )
+    # Sixteen tensor devices share eight key-value heads.
+    heads = pod(mesh__shape=(1, 64, 1), sampling=(1, 4, 16))
+    heads.model.architecture = "qwen3-8b"
+    found = plan_pod(heads, parse_topology("v5p:4x4x4"), compile_programs=False)
+    step = pod_sections(found)["step"]
+    assert step["attention"] == "splash kernel"
+    assert step["attention of sampling"] == (
+        "dense: 8 key-value heads do not divide over tensor 16"
+    )
+
+
+def test_a_reshard_that_does_not_fit_is_told_what_to_change():
+    """Whole weights on each of 64 chips: 61 GiB beside the state."""
+    found = plan("v6e:8x8", mesh__shape=(1, 64, 1), sampling=(64, 1, 1))
+    assert found.hbm_gib("reshard") > found.topology.hbm_gib_per_device
+    told = " ".join(advice(found))
+    assert "fsdp and tensor of mesh.rollout_shape (now (64, 1, 1))" in told
+
+
 def test_search_finds_what_fits_and_the_fastest_first():
     config = pod(rollout__prompts_at_once=0)
     topology = parse_topology("v5p:4x4x4")
@@ -330,6 +413,46 @@ def test_programs_compile_on_eight_devices():
     assert found.collectives.total > 0
 
 
+def test_the_reshard_program_of_two_meshes():
+    """Arguments of 4 bytes a number, results of 4; nothing is whole on any device."""
+    config = small.recipe(prompts_per_step=8)
+    mesh = make_mesh((1, 8, 1))
+    other = rearranged(mesh, (1, 2, 4))
+    run = abstract_run(config, small.ARCHITECTURE, mesh, other)
+    found = compiled(run, "reshard")
+    numbers = sum(leaf.size for leaf in jax.tree.leaves(run.parameters))
+    assert 2 * 4 * numbers / 8 < found.hbm_bytes < 4 * 4 * numbers / 8
+    assert found.collectives is not None
+    assert 0 < found.collectives.total < 2 * 4 * numbers / 8
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not has_libtpu(), reason="needs libtpu")
+@pytest.mark.parametrize(
+    ("topology", "shape", "sampling", "sent"),
+    [
+        # From the rows of all 64 to the columns of 8: each its share, once.
+        ("v5p:4x4x4", (1, 64, 1), (1, 8, 8), 1.0),
+        # Whole columns of 8, of which each of 32 copies is gathered from 32.
+        ("v6e:16x16", (1, 256, 1), (32, 1, 8), 33 / 32),
+    ],
+)
+def test_the_reshard_program_of_32_billion(topology, shape, sampling, sent):
+    """What a device is sent is what it samples with, in two bytes a number, and nothing
+    is whole on any of them; the estimate of the peak is within a fifth."""
+    config = pod(mesh__shape=shape, sampling=sampling, batch__minibatches_per_step=2)
+    config.batch.micro_batch_size = 0
+    found = plan_pod(config, parse_topology(topology), compile_programs=False)
+    meshes = topology_meshes(topology, shape, sampling)
+    run = abstract_run(config, found.architecture, *meshes)
+    program = compiled(run, "reshard")
+    weights = found.parts["reshard"]["weights"]
+    assert program.collectives is not None
+    assert program.collectives.total == pytest.approx(sent * weights, rel=0.01)
+    peak = (program.hbm_bytes + found.resident_bytes["reshard"]) / GIB
+    assert found.hbm_gib("reshard") == pytest.approx(peak, rel=0.2)
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(not has_libtpu(), reason="needs libtpu")
 def test_all_programs_compile_for_a_slice():
@@ -339,6 +462,6 @@ def test_all_programs_compile_for_a_slice():
     chip = CHIPS["v6e"]
     found = plan_pod(config, Topology("v6e:2x2", chip, 4))
     assert found.fits
-    assert set(found.compiled) == {"train", "prefill", "decode"}
+    assert set(found.compiled) == {"train", "reshard", "prefill", "decode"}
     assert as_json(found)["compile_s"] > 0
     assert found.hbm_gib("train") < 1

@@ -9,7 +9,7 @@ from rlvr_jax.core.fused_head import HeadKernel
 from rlvr_jax.core.logprobs import token_logprobs
 from rlvr_jax.models.splash import Splash, splash_attention
 from rlvr_jax.planning.pod_plan import has_libtpu
-from rlvr_jax.planning.programs import topology_mesh
+from rlvr_jax.planning.programs import topology_meshes
 
 pytestmark = [
     pytest.mark.slow,
@@ -21,7 +21,7 @@ TOPOLOGIES = ("v5e:2x2", "v5p:2x2x1", "v6e:2x2", "tpu7x:2x2x1")
 def mesh_of(topology):
     """Two row devices, and the rest over tensor."""
     count = 8 if topology.startswith("tpu7x") else 4
-    return topology_mesh(topology, (1, 2, count // 2))
+    return topology_meshes(topology, (1, 2, count // 2))[0]
 
 
 def compiled(function, mesh, *arrays):

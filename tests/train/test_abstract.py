@@ -10,7 +10,8 @@ import pytest
 from flax import nnx
 
 from rlvr_jax.config import CheckpointConfig, Config, ModelConfig, Objective
-from rlvr_jax.mesh.mesh import make_mesh
+from rlvr_jax.mesh.mesh import make_mesh, rearranged
+from rlvr_jax.mesh.sharding import parameter_shardings
 from rlvr_jax.models.decoder import Decoder
 from rlvr_jax.models.weights import save_decoder
 from rlvr_jax.train.abstract import abstract_state
@@ -117,6 +118,23 @@ def test_policies_under_way_are_part_of_it(mesh):
     ]
     assert len(under_way) == len(jax.tree.leaves(parameters))
     assert {str(leaf.dtype) for leaf in under_way} == {"bfloat16"}
+    assert {leaf.sharding.mesh for leaf in found.leaves} == {mesh}
+
+
+def test_policies_under_way_lie_where_they_sample(mesh):
+    """The rest of the state lies on the mesh of training."""
+    graphdef, parameters = tiny.policy()
+    plan = tiny.plan(graphdef, mesh_shape=(2, 2, 2))
+    other = rearranged(plan.mesh, (1, 2, 4))
+    found = abstract_state(
+        parameters, plan, num_problems=0, behaviours=1, rollout_mesh=other
+    )
+    expected = jax.tree.leaves(parameter_shardings(parameters, other))
+    shardings = {True: [], False: []}
+    for name, leaf in zip(found.names, found.leaves, strict=True):
+        shardings[name.startswith(".behaviour")].append(leaf.sharding)
+    assert shardings[True] == expected
+    assert {each.mesh for each in shardings[False]} == {plan.mesh}
 
 
 def bytes_of(arrays) -> int:

@@ -88,6 +88,9 @@ def collector(shaped=0.0, count=COUNT, **settings):
         "config": Config(curriculum=rules),
         "mesh": make_mesh((1, 1, 1), jax.devices()[:1]),
         "batches": types.SimpleNamespace(size=SIZE, num_generations=G),
+        "sampler": types.SimpleNamespace(
+            mesh=make_mesh((1, 1, 1), jax.devices()[:1]), for_training=lambda x: x
+        ),
     }.items():
         object.__setattr__(parts, name, value)
     found = collect.Collector(parts, curriculum)

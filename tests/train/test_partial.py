@@ -91,6 +91,7 @@ def collector(monkeypatch):
             "mesh": mesh,
             "scorer": score,
             "train": types.SimpleNamespace(problems=problems),
+            "sampler": types.SimpleNamespace(mesh=mesh, for_training=lambda x: x),
             "batches": PromptBatches([[i] for i in range(count)], SIZE, 1, 0, G, mesh),
         }.items():
             object.__setattr__(parts, name, value)

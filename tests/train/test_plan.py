@@ -14,7 +14,8 @@ from rlvr_jax.config import (
     RolloutConfig,
 )
 from rlvr_jax.core.presets import PRESETS
-from rlvr_jax.mesh.mesh import make_mesh
+from rlvr_jax.mesh.mesh import make_mesh, rearranged
+from rlvr_jax.mesh.sharding import bytes_per_device, parameter_shardings
 from rlvr_jax.models.decoder import Decoder
 from rlvr_jax.train.plan import gib, plan_sections
 from rlvr_jax.train.setup import Setup
@@ -39,7 +40,9 @@ def sections(config=None, resumes_at=None, **parts):
     }
     # A Setup without its constructor: stubs stand in for data and evaluation.
     setup = object.__new__(Setup)
-    for name, value in (values | parts).items():
+    values |= parts
+    values.setdefault("sampler", types.SimpleNamespace(mesh=values["mesh"]))
+    for name, value in values.items():
         object.__setattr__(setup, name, value)
     return plan_sections(setup, resumes_at)
 
@@ -151,6 +154,30 @@ def test_memory_by_hand():
     assert found["reference"] == gib(weights)
     slots = 8 * 16 + 64 * 256
     assert found["cache while sampling"] == gib(2 * 2 * 2 * 8 * 2 * slots)
+    assert found["weights while sampling"] == gib(2 * wide.num_parameters)
+
+
+def test_two_meshes_are_both_said():
+    """Of two key-value heads, four tensor devices hold one each; rows over two. Rows
+    of an embedding of 61 do not divide over four devices, its columns over two."""
+    mesh = make_mesh((1, 8, 1))
+    sampler = types.SimpleNamespace(mesh=rearranged(mesh, (1, 2, 4)))
+    wide = dataclasses.replace(tiny.ARCHITECTURE, hidden_size=4096)
+    shapes = nnx.split(nnx.eval_shape(lambda: Decoder(wide, rngs=nnx.Rngs(0))))[1]
+    found = sections(mesh=mesh, sampler=sampler, parameters=shapes)
+    assert found["run"]["devices"] == (
+        "8 cpu as data 1, fsdp 8, tensor 1; sampling as data 1, fsdp 2, tensor 4"
+    )
+    slots = 8 * 16 + 64 * 256
+    memory = found["memory per device"]
+    assert memory["cache while sampling"] == gib(2 * 2 * 1 * 8 * 4 * slots / 2)
+    split = bytes_per_device(shapes, parameter_shardings(shapes, sampler.mesh))
+    assert memory["weights while sampling"] == gib(split)
+    more = 61 * 4096 * 4 * (1 / 2 - 1 / 8)
+    assert split - 4 * wide.num_parameters / 8 > more
+    one = sections(mesh=mesh, parameters=shapes)["memory per device"]
+    assert one["weights while sampling"] == one["parameters"]
+    assert one["weights while sampling"] != memory["weights while sampling"]
 
 
 def test_sizes_for_reading():
