@@ -7,6 +7,7 @@ started once per host (docs/pods.md).
 
 import os
 import pathlib
+import traceback
 
 import jax
 from absl import flags as absl_flags
@@ -33,9 +34,20 @@ def main(config: Config) -> int:
     try:
         run_training(config)
     except (ValueError, OSError, VerifierFailure, LockLost) as error:
-        # Raised on purpose with a message for the user.
+        if isinstance(error, ValueError) and not _is_meant(error):
+            raise
         raise ConfigError(str(error)) from error
     return 0
+
+
+def _is_meant(error: ValueError) -> bool:
+    """Whether it was raised on purpose, with a message for the user.
+
+    What a library raises, or the language itself, is a bug of ours: its traceback
+    says where.
+    """
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    return (last.line or "").startswith("raise")
 
 
 def use_compilation_cache() -> None:

@@ -23,6 +23,7 @@ NEW_MODEL = (
 
 _OF_THOUGHTS = ("budget", "least_thinking", "answer_tokens")
 _PARTIAL = ("pause_share", "waiting_batches", "max_group_age", "overdue")
+_PAID = ("correct", "wrong", "min_score", "parts", "format_weight")
 _SERVED_JUDGE = (
     "model",
     "api_key_env",
@@ -118,6 +119,11 @@ def ignored(config: Config) -> Iterator[str]:
         ),
         *_unread_rules(config.curriculum),
         *objective_rules.unread(config.objective),
+        (
+            config.objective.advantage in objective_rules.WITHOUT_REWARDS,
+            [f"reward.{n}" for n in _PAID] + _others(config.noise, "noise", "seed"),
+            f"objective.advantage={config.objective.advantage!r} reads no rewards",
+        ),
         (
             config.objective.advantage != "gae",
             [f"critic.{field.name}" for field in dataclasses.fields(config.critic)],

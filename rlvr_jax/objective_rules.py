@@ -78,6 +78,10 @@ SCALES: dict[str, tuple[str, ...]] = {
 }
 """Advantage -> what it can be divided by."""
 PER_TOKEN = ("reinforce_pp", "reinforce_pp_baseline", "gae", "distillation")
+SHAPING = ("overlong_buffer_tokens", "length_reward_weight", "replace_unfinished")
+"""Settings that add to the verifiers' rewards, or replace them."""
+WITHOUT_REWARDS = ("passk", "distillation")
+"""Advantages of verdicts alone, or of log-probs: what a reward is made of is lost."""
 WITHOUT_GROUP = ("remax", "running_mean", "reinforce_pp", "gae", "distillation")
 """Advantages that one completion per prompt is enough for."""
 
@@ -163,6 +167,17 @@ def _combinations(objective: Objective) -> Iterator[str]:
             f"objective.dual_clip={objective.dual_clip} must exceed 1 + "
             f"objective.epsilon_high = {bound:g}; 0 switches it off."
         )
+    if objective.old_policy == "rollout" and objective.importance_correction != "none":
+        yield (
+            "objective.old_policy='rollout' has the sampler's log-probs in the ratio; "
+            f"objective.importance_correction={objective.importance_correction!r} "
+            "would correct for the sampler a second time: set one of the two."
+        )
+    if objective.bootstrap_truncated and objective.replace_unfinished:
+        yield (
+            "objective.bootstrap_truncated and objective.replace_unfinished both give "
+            "a completion that did not end another reward: set one of the two."
+        )
     for name in ("token_band", "sequence_band", "band_positive", "band_negative"):
         low, high = getattr(objective, name)
         if not 0 <= low <= high:
@@ -178,6 +193,11 @@ def _divergence(objective: Objective) -> Iterator[str]:
         )
     if objective.beta == 0:
         return
+    if objective.kl_placement == "reward" and objective.advantage == "passk":
+        yield (
+            "objective.advantage='passk' pays sets of completions for holding a "
+            "correct one, and reads no reward: set objective.kl_placement='loss'."
+        )
     if objective.kl_placement == "loss" and objective.kl_estimator == "k1":
         yield (
             "objective.kl_estimator='k1' in the loss has an expected gradient of "
@@ -203,6 +223,11 @@ def unread(objective: Objective) -> list[tuple[bool, list[str], str]]:
             True,
             _unread(ADVANTAGE_READS, objective.advantage),
             f"objective.advantage={objective.advantage!r} does not read it",
+        ),
+        (
+            objective.advantage in WITHOUT_REWARDS,
+            [f"objective.{name}" for name in SHAPING],
+            f"objective.advantage={objective.advantage!r} reads no rewards",
         ),
         (
             objective.lam_alpha > 0,

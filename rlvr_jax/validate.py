@@ -177,6 +177,7 @@ def validate(config: Config) -> None:
         *_ranges(config),
         *_batch(config),
         *_partial(config),
+        *_replay(config),
         *objective_rules.faults(config),
         *ignored(config),
     ]
@@ -210,6 +211,11 @@ def _ranges(config: Config) -> Iterator[str]:
         yield (
             f"rollout.temperature={rollout.temperature} must be above 0: equal "
             "completions teach nothing."
+        )
+    if config.objective.std_ddof > 1:
+        yield (
+            f"objective.std_ddof={config.objective.std_ddof} must be 0 (the std of "
+            "what is there) or 1 (the estimate of TRL and verl)."
         )
     for name in _SHARES:
         if not 0 <= setting(config, name) <= 1:
@@ -338,6 +344,31 @@ def _partial(config: Config) -> Iterator[str]:
             "several steps, which must not change their room: leave "
             "max_completion_tokens out of curriculum.stages, or set "
             "rollout.token_budget=0."
+        )
+
+
+def _replay(config: Config) -> Iterator[str]:
+    """What an update is made of that a bundle (replay.save_every) does not hold."""
+    if config.replay.save_every <= 0:
+        return
+    objective, batch = config.objective, config.batch
+    missing = {
+        f"objective.advantage={objective.advantage!r}": objective.advantage
+        in ("gae", "gdpo", "remax", "running_mean", "distillation"),
+        f"objective.surrogate={objective.surrogate!r}": objective.surrogate
+        in ("clip_cov", "kl_cov"),
+        "objective.top_entropy_fraction below 1": objective.top_entropy_fraction < 1,
+        "objective.kl_placement='reward'": objective.beta > 0
+        and objective.kl_placement == "reward",
+        "objective.scale_rewards='minibatch'": objective.scale_rewards == "minibatch",
+        "objective.band_entropy": objective.band_entropy > 0,
+        "objective.entropy_target": objective.entropy_target > 0,
+        f"{batch.updates_per_step} updates per step": batch.updates_per_step > 1,
+    }
+    for what in [name for name, applies in missing.items() if applies]:
+        yield (
+            f"replay.save_every={config.replay.save_every}: a bundle does not hold all "
+            f"that an update is made of with {what}. Set replay.save_every=0."
         )
 
 

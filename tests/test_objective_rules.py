@@ -118,10 +118,64 @@ def test_every_setting_has_another_value_to_try():
             "set evaluation.every_steps",
         ),
         ({"gamma": 1.5, "advantage": "gae", "scale_rewards": "none"}, "in [0, 1]"),
+        ({"std_ddof": 2}, "objective.std_ddof=2 must be 0"),
+        (
+            {"old_policy": "rollout", "importance_correction": "clamp"},
+            "correct for the sampler a second time",
+        ),
+        (
+            {
+                "advantage": "gae",
+                "scale_rewards": "none",
+                "bootstrap_truncated": True,
+                "replace_unfinished": True,
+            },
+            "both give a completion that did not end another reward",
+        ),
+        (
+            {
+                "advantage": "passk",
+                "beta": 0.1,
+                "kl_estimator": "k1",
+                "kl_placement": "reward",
+            },
+            "set objective.kl_placement='loss'",
+        ),
+        (
+            {"advantage": "passk", "overlong_buffer_tokens": 8},
+            "objective.overlong_buffer_tokens=8 would be ignored",
+        ),
+        (
+            {"advantage": "passk", "length_reward_weight": 0.5},
+            "objective.length_reward_weight=0.5 would be ignored",
+        ),
+        (
+            {"advantage": "passk", "replace_unfinished": True},
+            "objective.replace_unfinished=True would be ignored",
+        ),
     ],
 )
 def test_what_cannot_be_says_what_to_change(settings, words):
     assert words in refused(**settings)
+
+
+@pytest.mark.parametrize(
+    ("section", "name", "value"),
+    [
+        ("reward", "correct", 10.0),
+        ("reward", "wrong", -1.0),
+        ("reward", "parts", "answer, 0.1*ended"),
+        ("noise", "false_positive_rate", 0.1),
+        ("noise", "pays", "random"),
+    ],
+)
+def test_what_a_verdict_pays_is_refused_where_sets_are_paid(section, name, value):
+    """Advantage "passk" reads verdicts: what makes a reward would change nothing."""
+    config = Config(objective=Objective(advantage="passk"))
+    validate(config)
+    setattr(getattr(config, section), name, value)
+    with pytest.raises(ConfigError, match=f"{section}.{name}=.* would be ignored"):
+        validate(config)
 
 
 NAIVE = {

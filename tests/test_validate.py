@@ -7,6 +7,7 @@ import pytest
 from rlvr_jax.config import Config
 from rlvr_jax.core.presets import PRESETS
 from rlvr_jax.ignored import setting
+from rlvr_jax.objective_config import Objective
 from rlvr_jax.validate import AT_LEAST, CHOICES, ConfigError, validate
 
 
@@ -463,3 +464,31 @@ def test_sizes_below_one_do_not_hide_behind_a_division():
     found = faults(batch__minibatches_per_step=0, rollout__num_generations=0)
     assert "config: batch.minibatches_per_step=0 must be at least 1." in found
     assert "config: rollout.num_generations=0 must be at least 1." in found
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"advantage": "gae", "scale_rewards": "none"}, "advantage='gae'"),
+        ({"surrogate": "kl_cov"}, "surrogate='kl_cov'"),
+        ({"scale_rewards": "minibatch"}, "scale_rewards='minibatch'"),
+        ({"top_entropy_fraction": 0.2}, "top_entropy_fraction"),
+        ({"entropy_target": 0.2}, "entropy_target"),
+        (
+            {"beta": 0.1, "kl_estimator": "k1", "kl_placement": "reward"},
+            "kl_placement='reward'",
+        ),
+    ],
+)
+def test_bundles_of_what_they_do_not_hold_are_refused(settings, words):
+    config = Config(objective=Objective(**settings))
+    validate(config)
+    config.replay.save_every = 2
+    with pytest.raises(ConfigError, match=f"{words}.*Set replay.save_every=0"):
+        validate(config)
+    config = Config()
+    config.replay.save_every = 2
+    validate(config)
+    config.batch.minibatches_per_step = 2
+    with pytest.raises(ConfigError, match="2 updates per step"):
+        validate(config)

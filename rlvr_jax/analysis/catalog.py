@@ -177,6 +177,7 @@ SECTIONS = (
                 "Paid against the verdict",
                 "share",
                 (
+                    ("noise/paid_share", "paid"),
                     ("noise/changed_share", "all"),
                     ("noise/false_positive_share", "not correct, and paid"),
                     ("noise/false_negative_share", "correct, and not paid"),

@@ -165,9 +165,10 @@ class Curriculum:
             raise CurriculumExhausted(
                 f"curriculum: at step {step} no problem is left to draw: all of the "
                 f"{int((self._weights[number] > 0).sum())} of this stage are solved or "
-                "outside of the window. The training data is used up: add problems, or "
-                "widen curriculum.drop_pass_rate, min_pass_rate and max_pass_rate "
-                "(a prior_count keeps chances above 0 under draw='priority')."
+                "outside of the window. The training data is used up: widen "
+                "curriculum.drop_pass_rate, min_pass_rate and max_pass_rate and start "
+                "the same command again; or, in another run_dir, add problems (or a "
+                "prior_count, which keeps chances above 0 under draw='priority')."
             )
         if self.settings.draw == "priority":
             return self._by_priority(step, count, allowed, len(taken))

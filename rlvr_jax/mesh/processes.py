@@ -35,6 +35,24 @@ def anywhere(flag: bool) -> bool:
     return bool(multihost_utils.process_allgather(np.array(flag)).any())
 
 
+@contextlib.contextmanager
+def failing_together() -> Iterator[None]:
+    """An error of the body in one process is one in all: none goes on alone.
+
+    Raises:
+      RuntimeError: the body failed in another process, and not in this one.
+    """
+    failed = None
+    try:
+        yield
+    except Exception as error:
+        failed = error
+        if (index := jax.process_index()) > 0:  # The first speaks for all otherwise.
+            print(f"process {index}: {error}", file=sys.stderr, flush=True)
+    if anywhere(failed is not None):
+        raise failed or RuntimeError("it failed in another process, which says why")
+
+
 LOST = 1
 """Exit status of a process that ended because of another one."""
 

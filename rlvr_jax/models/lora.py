@@ -15,6 +15,7 @@ import numpy as np
 import safetensors.numpy
 from flax import nnx
 
+from rlvr_jax.mesh.mesh import fetch
 from rlvr_jax.models.architecture import Architecture
 from rlvr_jax.models.decoder import DOWN, UP, Decoder
 from rlvr_jax.models.hf_weights import tensor_name
@@ -76,21 +77,28 @@ def is_adapter(name: str) -> bool:
 
 
 def save_adapters(decoder: Decoder, directory: str | os.PathLike[str]) -> None:
-    """Writes the adapters as `peft` reads them; does nothing for a decoder without."""
+    """Writes the adapters as `peft` reads them; does nothing for a decoder without.
+
+    Every process of a multi-host run calls this; the first one writes.
+    """
     tensors: dict[str, np.ndarray] = {}
     adapted = [name for name in TARGETS if name + DOWN in decoder.layers]
     if not adapted:
         return
     for name in adapted:
         for kind, suffix in ((DOWN, "lora_A"), (UP, "lora_B")):
-            for layer, value in enumerate(np.asarray(decoder.layers[name + kind][...])):
+            for layer, value in enumerate(fetch(decoder.layers[name + kind][...])):
                 stored = tensor_name(f"layers.{name}", (layer,)).removesuffix(".weight")
                 tensors[f"base_model.model.{stored}.{suffix}.weight"] = (
                     np.ascontiguousarray(value.T)
                 )
+    if jax.process_index() != 0:
+        return
     place = pathlib.Path(directory).expanduser()
     place.mkdir(parents=True, exist_ok=True)
-    safetensors.numpy.save_file(tensors, place / "adapter_model.safetensors")
+    new = place / ".adapter_model.safetensors.new"
+    safetensors.numpy.save_file(tensors, new)
+    new.replace(place / "adapter_model.safetensors")
     rank = decoder.layers["query" + DOWN][...].shape[-1]
     modules = {
         tensor_name(f"layers.{name}", (0,)).removesuffix(".weight").rpartition(".")[2]

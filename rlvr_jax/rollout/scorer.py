@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from rlvr_jax.config import Config
 from rlvr_jax.data.rows import Problem
-from rlvr_jax.data.tokenizer import Tokenizer
+from rlvr_jax.data.tokenizer import Tokenizer, stop_ids
 from rlvr_jax.rollout.model_judge import ModelJudge
 from rlvr_jax.rollout.rewards import parts_of, verifiers_of
 from rlvr_jax.rollout.scoring import Audit, Scorer
@@ -78,6 +78,7 @@ def make_scorer(
         config.reward,
         reads,
         pool,
+        stop_ids(tokenizer, config.rollout.stop),
         noise=config.noise,
         judge=_judge(config),
         audit=Audit(audit.verifier, stream, audit.stop) if audit.verifier else None,

@@ -12,6 +12,12 @@ from rlvr_jax.config import NoiseConfig, RewardConfig
 from rlvr_jax.data.rows import Problem
 from rlvr_jax.data.tokenizer import Tokenizer
 from rlvr_jax.mesh.processes import from_first
+from rlvr_jax.rollout.failures import (
+    Checks,
+    VerifierFailure,
+    check_failures,
+    checks_of,
+)
 from rlvr_jax.rollout.model_judge import ModelJudge
 from rlvr_jax.rollout.records import notes_on, part_metrics
 from rlvr_jax.rollout.rewards import (
@@ -30,12 +36,7 @@ from rlvr_jax.verifiers.judge import Judge
 from rlvr_jax.verifiers.pool import VerifierPool
 
 AUDIT = "audit"
-_FAILED = (Status.CRASH, Status.TIMEOUT)
 _LOG = logging.getLogger(__name__)
-
-
-class VerifierFailure(RuntimeError):
-    """Too many verifiers crashed or timed out for the rewards to mean anything."""
 
 
 class AuditAlarm(VerifierFailure):
@@ -61,6 +62,8 @@ class Scores:
     part_weights: tuple[float, ...]
     notes: list[dict[str, Any]]
     """Per completion, what a reader should know beside reward and verdict."""
+    checks: dict[str, Checks] = dataclasses.field(default_factory=dict)
+    """By verifier of the reward, how many failed."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -82,6 +85,8 @@ class Scorer:
     reads: Mapping[str, str]
     """Verifier name -> "answer" or "completion", as `VerifierPool.check` returns."""
     pool: VerifierPool
+    end_ids: tuple[int, ...]
+    """Tokens that end a completion and are no part of its text."""
     noise: NoiseConfig = dataclasses.field(default_factory=NoiseConfig)
     judge: Judge | ModelJudge | None = None
     audit: Audit | None = None
@@ -100,14 +105,31 @@ class Scorer:
         lengths: Int[np.ndarray, "P G"],
         ended: Bool[np.ndarray, "P G"],
     ) -> Scores:
+        """As `judged`, for completions that make up a whole batch.
+
+        Raises:
+          VerifierFailure: the share of crashes and timeouts exceeds
+            reward.max_failure_rate.
+        """
+        scores = self.judged(indices, tokens, lengths, ended)
+        check_failures(scores.checks, self.reward.max_failure_rate)
+        return scores
+
+    def judged(
+        self,
+        indices: Int[np.ndarray, " P"],
+        tokens: Int[np.ndarray, "P G T"],
+        lengths: Int[np.ndarray, "P G"],
+        ended: Bool[np.ndarray, "P G"],
+    ) -> Scores:
         """Scores the completions `tokens` of problems `indices`.
+
+        Failures of the verifiers are counted, in `Scores.checks`.
 
         reward = sum over `reward.parts` of weight * value, the value of `answer` being
         wrong + (correct - wrong) * score
 
         Raises:
-          VerifierFailure: the share of crashes and timeouts exceeds
-            reward.max_failure_rate.
           AuditAlarm: the audit stream's alarm, under audit.stop.
         """
         texts = self._decode(tokens, lengths, ended)
@@ -115,7 +137,6 @@ class Scorer:
         parts = parts_of(self.reward)
         asked = self._asked(problems, texts, parts, lengths.shape[1])
         judged = self._judge(asked)
-        self._check_failures(judged)
         verdicts = list(judged[ANSWER].values())
         metrics = {f"verifier/{k}": v for k, v in rates(verdicts).items()}
         metrics["verifier/read_reasoning_share"] = self._read_reasoning(asked)
@@ -150,16 +171,18 @@ class Scorer:
             part_names=tuple(names),
             part_weights=tuple(part.weight for part in parts),
             notes=notes_on(names, worth, true, paid, judged.get(AUDIT, {})),
+            checks=checks_of({n: judged[n] for n in judged if n != AUDIT}),
         )
 
     def _decode(self, tokens, lengths, ended) -> list[str]:
-        # The end token is no part of the text; a completion that was cut has none.
-        used = (lengths - ended).reshape(-1)
+        # The end token is no part of the text; one that was cut has none, and one
+        # that a text ended (control.stop) keeps it.
         rows = tokens.reshape(-1, tokens.shape[-1])
-        return [
-            self.tokenizer.decode(row[:count].tolist())
-            for row, count in zip(rows, used, strict=True)
-        ]
+        texts = []
+        for row, count, closed in zip(rows, lengths.flat, ended.flat, strict=True):
+            has_end = closed and count > 0 and row[count - 1] in self.end_ids
+            texts.append(self.tokenizer.decode(row[: count - has_end].tolist()))
+        return texts
 
     def _asked(
         self,
@@ -278,23 +301,6 @@ class Scorer:
             if self.reads.get(sample.verifier, "answer") == "completion"
         }
         return len(read) / max(len(asked[ANSWER]), 1)
-
-    def _check_failures(self, judged: dict[str, dict[int, Verdict]]) -> None:
-        """Each verifier by itself: many good verdicts do not make up for a dead one."""
-        for name, found in judged.items():
-            failed = [v for v in found.values() if v.status in _FAILED]
-            share = len(failed) / max(len(found), 1)
-            if name == AUDIT or share <= self.reward.max_failure_rate:
-                continue
-            who = "verifiers" if name == ANSWER else f"verifiers: {name}"
-            limit = "judge" if name in judge_lib.NAMES else "reward"
-            raise VerifierFailure(
-                f"{who}: {share:.0%} of {len(found)} checks crashed or timed out, "
-                "more than reward.max_failure_rate="
-                f"{self.reward.max_failure_rate:.0%}; for example {failed[0].status}: "
-                f"{failed[0].detail}. Mend the verifier, raise {limit}.timeout_s, or "
-                "raise the limit."
-            )
 
 
 def _scores(

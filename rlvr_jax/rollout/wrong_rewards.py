@@ -73,6 +73,7 @@ def noise_metrics(
         "noise/changed_share": float(changed.mean()),
         "noise/false_positive_share": float((changed & ~right).mean()),
         "noise/false_negative_share": float((changed & right).mean()),
+        "noise/paid_share": float((paid > 0).mean()),
     }
     if (paid > 0).any():
         metrics["noise/paid_correct_share"] = float(right[paid > 0].mean())

@@ -8,6 +8,7 @@ from jaxtyping import Array, Float, Int
 
 from rlvr_jax.core.baselines import push_rewards
 from rlvr_jax.core.entropy import adapt_band_shift, adapt_entropy_coefficient
+from rlvr_jax.train.optimizer import started_anew
 from rlvr_jax.train.policy import copied, new_moments
 from rlvr_jax.train.state import RewardHistory, StepPlan, TrainState
 from rlvr_jax.train.trainable import trainable_of
@@ -20,7 +21,15 @@ def after_updates(
     metrics: dict[str, Float[Array, ""]],
     plan: StepPlan,
 ) -> TrainState:
-    """The state for the next step: its number, reference, history, entropy control."""
+    """The state for the next step: its number, reference, history, entropy control.
+
+    Args:
+      state: after the updates.
+      rewards: as the advantages saw them, for the history.
+      problem_ids: of the P problems, for the history.
+      metrics: of the step.
+      plan: of the step.
+    """
     objective, step = plan.objective, state.step + 1
     changes: dict = {"step": step}
     if state.reference is not None and objective.reference_update != "never":
@@ -65,16 +74,21 @@ def _reference_update(state: TrainState, step, plan: StepPlan) -> dict:
     changes = {"reference": jax.tree.map(choose, state.parameters, state.reference)}
     if objective.reference_update == "reset":
         fresh = plan.optimizer.init(trainable_of(state.parameters))
+        fresh = started_anew(fresh, state.optimizer)
         changes["optimizer"] = jax.tree.map(choose, fresh, state.optimizer)
     return changes
 
 
 def reset(state: TrainState, plan: StepPlan) -> TrainState:
-    """ProRL's reset: the policy becomes its own reference, the optimizer starts anew.
+    """ProRL's reset: the policy becomes its own reference, the moments start anew.
+
+    The learning rate goes on with its schedule.
 
     Outside of the step; each array stays on its part of the mesh.
     """
     moments = new_moments(trainable_of(state.parameters), plan.optimizer, plan.mesh)
     return dataclasses.replace(
-        state, reference=copied(state.parameters), optimizer=moments
+        state,
+        reference=copied(state.parameters),
+        optimizer=started_anew(moments, state.optimizer),
     )

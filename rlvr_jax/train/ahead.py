@@ -59,6 +59,7 @@ class Ahead:
         self._staleness, self._steps = staleness, steps
         self._waiting: collections.deque[UnderWay] = collections.deque()
         self._next = 0
+        self._failed: dict[str, Any] | None = None
         # One thread: batches follow each other, as the curriculum learns from them.
         self._thread = concurrent.futures.ThreadPoolExecutor(max_workers=1)
 
@@ -72,14 +73,24 @@ class Ahead:
           step: its number; called once for each, in order.
         """
         if self._staleness == 0:
-            return *self._collect(weights, step), weights, 0
+            return *self._collect_now(weights, step), weights, 0
         if not self._waiting:
             self._next = step
         weights = copied(weights)  # the update donates its own
         while self._next < min(step + self._staleness + 1, self._steps):
             self._start(weights)
-        first = self._waiting.popleft()
-        return *first.result.result(), first.weights, min(step, self._staleness)
+        first = self._waiting[0]
+        found = first.result.result()  # One that fails stays, for `state`.
+        self._waiting.popleft()
+        return *found, first.weights, min(step, self._staleness)
+
+    def _collect_now(self, weights: nnx.State, step: int) -> tuple[Batch, Tally]:
+        before = self._state()
+        try:
+            return self._collect(weights, step)
+        except Exception:
+            self._failed = before
+            raise
 
     def _start(self, weights: nnx.State) -> None:
         step, self._next = self._next, self._next + 1
@@ -97,13 +108,14 @@ class Ahead:
         Args:
           weights: of the policy now; stands in where less is under way.
         """
-        held = [each.weights for each in self._waiting]
+        # Where the first has failed there is one more, begun by the policy of now.
+        held = [each.weights for each in self._waiting][: self._staleness]
         return tuple([*held, *[weights] * (self._staleness - len(held))])
 
     def state(self) -> dict[str, Any]:
-        """State of the collector before the first batch under way."""
+        """State of the collector before the batch that failed or is first under way."""
         if not self._waiting:
-            return self._state()
+            return self._state() if self._failed is None else self._failed
         first = self._waiting[0]
         concurrent.futures.wait([first.result])
         return first.before.state

@@ -10,11 +10,14 @@ from flax import nnx
 from orbax.checkpoint.checkpoint_managers import preservation_policy
 
 from rlvr_jax.config import CheckpointConfig
+from rlvr_jax.mesh.processes import anywhere, failing_together
 from rlvr_jax.train.abstract import StandIn
 from rlvr_jax.train.checksums import check_sums, host_checksums, text_checksum
 from rlvr_jax.train.state import TrainState
 
 SCORE = "pass@1"
+SPOILT = "spoilt_checkpoints"
+"""Where those that cannot be read lie, beside the others."""
 
 
 class OtherShapes(ValueError):
@@ -97,36 +100,51 @@ class Checkpoints:
     def restore(self, like: TrainState | StandIn) -> tuple[TrainState, dict[str, Any]]:
         """The newest state that can be read, shaped, typed and placed like `like`.
 
-        A checkpoint that cannot be read is named, set aside and skipped.
+        What cannot be read is named, and set aside once an older one is read: where
+        none can be, the fault may be another (memory, a disk that is away) and pass.
+        Of several processes all take the same one.
 
         Raises:
-          ValueError: there is none, or it holds other arrays than `like`.
+          ValueError: there is none, it holds other arrays than `like`, or none can be
+            read; nothing was moved then.
         """
         self._manager.wait_until_finished()
-        while self.latest is not None:
-            step = self.latest
+        failed: dict[int, str] = {}
+        for step in sorted(self._manager.all_steps(), reverse=True):
             try:
-                return self._restore(step, like)
+                found = self._restore(step, like)
             except OtherShapes:
                 raise
             except Exception as error:
-                self._set_aside(step, error)
+                # Its words alone: with the error half a state would stay in memory.
+                failed[step] = _first_line(error)
+                continue
+            self._set_aside(failed)
+            return found
         raise ValueError(
-            f"checkpoint: none to restore under {self._manager.directory}."
+            f"checkpoint: none to restore under {self._manager.directory}"
+            + "".join(f"\n  step {step}: {why}" for step, why in failed.items())
+            + "\nNothing was moved. Start the same command again once the reason is "
+            "gone (too little memory, a disk that is away); if they are damaged, put a "
+            "copy back or choose another --config.run_dir."
         )
 
-    def _set_aside(self, step: int, error: Exception) -> None:
+    def _set_aside(self, failed: dict[int, str]) -> None:
+        """Moves checkpoints that cannot be read out of the way of new ones."""
         folder = pathlib.Path(str(self._manager.directory))
-        spoilt = folder.parent / "spoilt_checkpoints"
-        spoilt.mkdir(exist_ok=True)
-        place = spoilt / f"{step}-{len(list(spoilt.iterdir()))}"
-        (folder / str(step)).rename(place)
-        self._manager.reload()
-        print(
-            f"checkpoint: step {step} cannot be read ({_first_line(error)}); moved to "
-            f"{place}. The run goes on from step {self.latest}.",
-            flush=True,
-        )
+        for step, why in failed.items():
+            place = folder.parent / SPOILT / str(step)
+            if jax.process_index() == 0:
+                place.parent.mkdir(exist_ok=True)
+                place = place.with_name(f"{step}-{len(list(place.parent.iterdir()))}")
+                (folder / str(step)).rename(place)
+                said = f"checkpoint: step {step} cannot be read ({why}); moved to"
+                print(f"{said} {place}.", flush=True)
+        if failed:
+            anywhere(False)  # All wait for the moves.
+            self._manager.reload()
+            if jax.process_index() == 0:
+                print(f"The run goes on from step {self.latest}.", flush=True)
 
     def _restore(
         self, step: int, like: TrainState | StandIn
@@ -137,19 +155,35 @@ class Checkpoints:
             name: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=leaf.sharding)
             for name, leaf in named.items()
         }
-        self._check_shapes(step, {name: leaf.shape for name, leaf in wanted.items()})
-        restored = self._manager.restore(
-            step,
-            args=ocp.args.Composite(
-                state=ocp.args.StandardRestore(wanted), extra=ocp.args.JsonRestore()
-            ),
-        )
-        extra, arrays = restored["extra"], restored["state"]
-        if (sums := extra.pop("checksums", None)) is not None:
-            found = {name: arrays[name] for name in wanted}
-            check_sums(host_checksums(found) | {"extra": text_checksum(extra)}, sums)
+        with failing_together():
+            extra, arrays = self._read(step, wanted)
+        with failing_together():
+            if (sums := extra.pop("checksums", None)) is not None:
+                found = {name: arrays[name] for name in wanted}
+                found = host_checksums(found) | {"extra": text_checksum(extra)}
+                check_sums(found, sums)
         leaves = [arrays[name] for name in wanted]
         return jax.tree.unflatten(tree, leaves), extra
+
+    def _read(self, step: int, wanted: dict[str, jax.ShapeDtypeStruct]):
+        """What lies there; each process reads its own part and waits for nobody."""
+        self._check_shapes(step, {name: leaf.shape for name, leaf in wanted.items()})
+        me = jax.process_index()
+        alone = ocp.options.MultiprocessingOptions(
+            primary_host=me, active_processes={me}, barrier_sync_key_prefix=f"read{me}"
+        )
+        handler = ocp.CompositeCheckpointHandler(
+            state=ocp.StandardCheckpointHandler(multiprocessing_options=alone),
+            extra=ocp.JsonCheckpointHandler(multiprocessing_options=alone),
+        )
+        with ocp.Checkpointer(handler, multiprocessing_options=alone) as checkpointer:
+            found = checkpointer.restore(
+                self._manager.directory / str(step),
+                args=ocp.args.Composite(
+                    state=ocp.args.StandardRestore(wanted), extra=ocp.args.JsonRestore()
+                ),
+            )
+        return found["extra"], found["state"]
 
     def restore_parameters(
         self, like: nnx.State, step: int | None = None

@@ -8,6 +8,7 @@ The arrays keep one shape: what a step lacks is filled up with groups outside th
 """
 
 import dataclasses
+import time
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from rlvr_jax.data.curriculum import (
     reads_pass_rates,
 )
 from rlvr_jax.mesh.mesh import rows_divide
+from rlvr_jax.rollout.failures import Checks, added, check_failures
 from rlvr_jax.rollout.sampler import Sampling
 from rlvr_jax.rollout.scoring import Scores
 from rlvr_jax.train.merging import (
@@ -58,10 +60,14 @@ class Tally:
     """Groups that the verifiers saw."""
     rounds: list[tuple[dict[str, float], int]] = dataclasses.field(default_factory=list)
     """Metrics and groups of each."""
+    checks: dict[str, Checks] = dataclasses.field(default_factory=dict)
+    """Of the verifiers."""
     informative: int = 0
     correct: float = 0.0
     tokens: int = 0
     verify_s: float = 0.0
+    collect_s: float = 0.0
+    """All that the step's batch took, verifying included, wherever it was done."""
 
 
 class Collector:
@@ -90,9 +96,9 @@ class Collector:
         Raises:
           CurriculumExhausted: the rules leave no problem to draw.
           BatchShort: the bound on generation was hit, under when_short="error".
-          VerifierFailure: as the scorer.
+          VerifierFailure: reward.max_failure_rate is exceeded in the step so far.
         """
-        tally = Tally()
+        begun, tally = time.perf_counter(), Tally()
         batch = self._round(weights, step, sampling, self.size, tally)
         assert batch is not None  # an empty first draw is an error
         if self.settings.filter in REFILLS:
@@ -112,6 +118,7 @@ class Collector:
         )
         scores = dataclasses.replace(batch.scores, metrics=metrics)
         rollouts = self._setup.sampler.for_training(batch.rollouts)
+        tally.collect_s = time.perf_counter() - begun
         return dataclasses.replace(batch, rollouts=rollouts, scores=scores), tally
 
     def state(self) -> dict[str, Any]:
@@ -133,6 +140,8 @@ class Collector:
             return None
         indices, count, scored = found
         scores = scored.scores
+        tally.checks = added(tally.checks, scores.checks)
+        check_failures(tally.checks, self._setup.config.reward.max_failure_rate)
         self.curriculum.record(indices[:count], scores.correct[:count], step)
         kept = np.arange(size) < count
         teaches = kept & informative(
@@ -172,7 +181,10 @@ class Collector:
 
     def _fits(self, size: int) -> bool:
         shape = (size, self._setup.batches.num_generations)
-        return rows_divide(self._setup.sampler.mesh, shape)
+        if not rows_divide(self._setup.sampler.mesh, shape):
+            return False
+        at_once = self._setup.config.rollout.prompts_at_once
+        return at_once == 0 or size <= at_once or size % at_once == 0
 
     def _merged(self, held: Batch, more: Batch) -> Batch:
         rows = informative_first(held.kept, more.kept)
@@ -189,10 +201,11 @@ class Collector:
         raise BatchShort(
             f"curriculum: at step {step} only {int(batch.kept.sum())} of "
             f"{self.size} groups are informative after {tally.judged} sampled "
-            "ones. The problems are too easy or too hard for this policy: change the "
-            "data, raise curriculum.max_generation_batches="
+            "ones. The problems are too easy or too hard for this policy: raise "
+            "curriculum.max_generation_batches="
             f"{self.settings.max_generation_batches}, or set "
-            "curriculum.when_short='mask'."
+            "curriculum.when_short='mask', and start the same command again; or take "
+            "other data, in another run_dir."
         )
 
     def _metrics(

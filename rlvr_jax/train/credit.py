@@ -218,6 +218,9 @@ def _reinforce_pp(rewards, signals, objective):
 
 
 def _reinforce_pp_baseline(rewards, signals, objective):
+    # The group's mean is that of whole rewards, as in verl: KL terms are summed first.
+    if signals.kl_rewards is not None:
+        rewards = rewards + signals.kl_rewards.sum(axis=-1)
     return whitening.reinforce_pp_baseline_advantages(
         rewards, signals.group_id, signals.kept_tokens, ddof=objective.std_ddof
     )

@@ -113,6 +113,7 @@ def update_critic(
         changes, moments = optimizer.update(
             gradients, state.optimizer, state.parameters
         )
+        changes = _trained(changes, settings)  # weight decay would move them
         new = CriticState(optax.apply_updates(state.parameters, changes), moments)
         usable = jnp.isfinite(optax.tree.norm(gradients)) & (tokens > 0)
         new = jax.tree.map(lambda a, b: jnp.where(usable, a, b), new, state)
@@ -122,17 +123,17 @@ def update_critic(
     return state, jax.tree.map(jnp.sum, sums)
 
 
-def _trained(gradients: dict[str, Any], settings: CriticConfig) -> dict[str, Any]:
-    """The gradients, with those of frozen parameters at 0."""
+def _trained(leaves: Any, settings: CriticConfig) -> Any:
+    """Gradients or changes, with those of frozen parameters at 0."""
     if not settings.freeze_attention:
-        return gradients
+        return leaves
 
-    def trained(path, gradient):
+    def trained(path, leaf):
         names = [key.key for key in path if isinstance(key, jax.tree_util.DictKey)]
         frozen = any(name.startswith(ATTENTION) for name in names[1:])
-        return jnp.zeros_like(gradient) if frozen else gradient
+        return jnp.zeros_like(leaf) if frozen else leaf
 
-    return jax.tree_util.tree_map_with_path(trained, gradients)
+    return jax.tree_util.tree_map_with_path(trained, leaves)
 
 
 def critic_metrics(

@@ -78,7 +78,8 @@ def _scores(
 
 
 def _fitting(plan: StepPlan, num_generations: int) -> BatchConfig:
-    """The settings, with all rows at once where micro-batches do not divide them."""
+    """The settings, with all rows at once where micro-batches do not divide them, or
+    do not themselves divide over the devices."""
     batch = plan.batch
     prompts, size = batch.prompts_per_step, batch.micro_batch_size
     per_micro, rows = micro_batch_shape(prompts, num_generations, size)

@@ -10,7 +10,8 @@ from rlvr_jax.validate import ConfigError
 
 
 def check_processes(config: Config) -> None:
-    """Ways to sample in which the host decides, which one process has to itself.
+    """What one process has to itself: ways to sample in which the host decides, and
+    bundles, which hold whole arrays.
 
     Raises:
       ConfigError: there are several.
@@ -21,6 +22,7 @@ def check_processes(config: Config) -> None:
         ("rollout.engine", config.rollout.engine, "batch"),
         ("rollout.staleness", config.rollout.staleness, 0),
         ("reward.execution", config.reward.execution, "pool"),
+        ("replay.save_every", config.replay.save_every, 0),
     ):
         if value != off:
             raise ConfigError(
@@ -60,7 +62,12 @@ def check_row_devices(config: Config, mesh: Mesh, rollout_mesh: Mesh) -> None:
             config.evaluation.num_generations,
         )
     if config.objective.advantage == "remax":
-        sampled["greedy answers"] = (batch.prompts_per_step, 1)
+        sampled["the greedy answers of objective.advantage='remax'"] = (
+            batch.prompts_per_step,
+            1,
+        )
+    if config.warmup.steps:
+        learned["warmup.batch_size"] = (config.warmup.batch_size, 1)
     apart = SHAPE if rollout_mesh == mesh else ROLLOUT_SHAPE
     for setting, devices, shapes in (
         (SHAPE, mesh, learned),

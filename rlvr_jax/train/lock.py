@@ -76,7 +76,7 @@ class RunLock:
         self._aside = folder / f"lock.{self._holder.token}"
         self._done = threading.Event()
         self._thread = threading.Thread(target=self._renew, daemon=True)
-        self._lost = False
+        self._holds = self._lost = False
 
     def __enter__(self) -> "RunLock":
         """Takes the lock; waits at most `silence_s` for that of another machine."""
@@ -102,7 +102,12 @@ class RunLock:
             self._path.unlink(missing_ok=True)
 
     def check(self) -> None:
-        """Raises a LockLost once another process has taken the folder over."""
+        """Raises a LockLost once another process has taken the folder over.
+
+        Looks at the file itself: a process that was suspended may come here before its
+        thread has.
+        """
+        self._look()
         if self._lost:
             raise LockLost(
                 f"run_dir={self._folder}: process {_who(_read(self._path))} took it "
@@ -120,6 +125,7 @@ class RunLock:
                     "Wait for it or stop it, or choose another --config.run_dir."
                 )
             self._remove(found)
+        self._holds = True
         self._thread.start()
         return None
 
@@ -163,14 +169,20 @@ class RunLock:
     def _renew(self) -> None:
         while not self._done.wait(self._beat_s):
             with contextlib.suppress(OSError):  # A full disk: perhaps the next time.
-                found = _read(self._path)
-                if not self._is_ours(found):
-                    self._lost = found is not None or not self._path.exists()
+                if not self._look():
                     continue
                 beats = self._holder.beats + 1
                 self._holder = dataclasses.replace(self._holder, beats=beats)
                 self._aside.write_text(_text(self._holder))
                 self._aside.replace(self._path)
+
+    def _look(self) -> bool:
+        """Whether the lock is ours; it is lost if it is another's, or gone."""
+        found = _read(self._path)
+        ours = self._is_ours(found)
+        if not ours and self._holds and (found is not None or not self._path.exists()):
+            self._lost = True
+        return ours
 
     def _is_ours(self, found: Holder | None) -> bool:
         return found is not None and found.token == self._holder.token

@@ -36,15 +36,21 @@ from rlvr_jax.train.interrupts import stop_on_signals
 from rlvr_jax.train.lock import RunLock
 from rlvr_jax.train.metrics import RunWriter, write_json, write_summary
 from rlvr_jax.train.micro_batches import packing_for
-from rlvr_jax.train.optimizer import learning_rate_schedule
+from rlvr_jax.train.optimizer import learning_rate_schedule, updates_made
 from rlvr_jax.train.partial import PartialCollector
 from rlvr_jax.train.plan import plan_sections
 from rlvr_jax.train.policy import new_state
-from rlvr_jax.train.resume import check_same_problems, check_same_run, fingerprint
+from rlvr_jax.train.resume import (
+    check_not_lost,
+    check_same_problems,
+    check_same_run,
+    check_steps,
+    fingerprint,
+)
 from rlvr_jax.train.setup import Setup, prepare, versions
 from rlvr_jax.train.stall import Stall
-from rlvr_jax.train.state import TrainState
-from rlvr_jax.train.step import train_step
+from rlvr_jax.train.state import StepPlan, TrainState
+from rlvr_jax.train.step import Extras, train_step
 from rlvr_jax.train.watch import HangWatch
 from rlvr_jax.verifiers.pool import VerifierPool
 
@@ -59,7 +65,7 @@ def run(config: Config) -> dict[str, Any]:
       VerifierFailure: too many verifiers crashed or timed out; the run can resume.
     """
     folder = pathlib.Path(config.run_dir).expanduser()
-    check_same_run(config, folder)
+    folder.mkdir(parents=True, exist_ok=True)
     reward = config.reward
     with (
         RunLock(folder) as lock,
@@ -68,6 +74,9 @@ def run(config: Config) -> dict[str, Any]:
         Checkpoints(folder / "checkpoints", config.checkpoint) as checkpoints,
         ending_together(lock.release),
     ):
+        check_same_run(config, folder)
+        check_steps(config.steps, checkpoints.latest)
+        check_not_lost(folder, checkpoints.latest, config.checkpoint.every_steps)
         clock = RunClock(folder, writes=jax.process_index() == 0)
         setup = prepare(config, pool, resumes=checkpoints.latest is not None)
         display.print_plan(plan_sections(setup, resumes_at=checkpoints.latest))
@@ -155,6 +164,7 @@ class _Run:
             scores = self._evaluate(state, step, writer)
             if self._stalls(step, scores):
                 state = reset(state, self.setup.step_plan)
+            if self.stall.last == step:  # Also in a run that resumes right after it.
                 writer.metrics(step, {"reference/reset": 1.0})
         is_candidate = scores is not None and settings.keep_best > 0
         if not (is_candidate or self._due(step, settings.every_steps)):
@@ -226,6 +236,7 @@ class _Run:
         weights = setup.sampler.weights(state.parameters)
         batch, tally, weights, age = self.ahead(weights, step)
         scores = batch.scores
+        collected = time.perf_counter()
         extras = extras_for(
             setup,
             weights,
@@ -236,9 +247,9 @@ class _Run:
         )
         sampled = time.perf_counter()
         put = setup.batches.put
-        self._save_replay(state, step, batch)
-        del weights  # the sampler's copy is not needed while learning
         limit = setup.sampling.max_completion_tokens
+        self._save_replay(state, step, batch, extras, self._plan(limit))
+        del weights  # the sampler's copy is not needed while learning
         packing, shares = packing_for(setup.step_plan, batch.rollouts)
         state, metrics = self._learner(limit)(
             state,
@@ -250,14 +261,10 @@ class _Run:
         )
         metrics = {name: float(value) for name, value in fetch(metrics).items()}
         done = time.perf_counter()
-        rollout_s = sampled - begun - tally.verify_s
+        rollout_s = tally.collect_s - tally.verify_s + sampled - collected
         metrics |= scores.metrics | shares
         metrics |= {
-            "optimizer/learning_rate": float(
-                np.asarray(
-                    self.learning_rate(step * self.config.batch.updates_per_step)
-                )
-            ),
+            "optimizer/learning_rate": self._rate(state),
             "rollout/version_gap": age,
             "time/rollout_s": rollout_s,
             "time/verify_s": tally.verify_s,
@@ -271,24 +278,40 @@ class _Run:
             self._show_completions(step, batch, writer)
         return state, metrics
 
-    def _save_replay(self, state: TrainState, step: int, batch: Batch) -> None:
+    def _rate(self, state: TrainState) -> float:
+        """Of the last update that was made."""
+        last = max(updates_made(state.optimizer) - 1, 0)
+        return float(np.asarray(self.learning_rate(last)))
+
+    def _save_replay(
+        self,
+        state: TrainState,
+        step: int,
+        batch: Batch,
+        extras: Extras | None,
+        plan: StepPlan,
+    ) -> None:
         every = self.config.replay.save_every
-        if every == 0 or step % every or not self.is_first:
+        if every == 0 or step % every:
             return
-        put, plan = self.setup.batches.put, self.setup.step_plan
+        put = self.setup.batches.put
         scores = (put(batch.scores.rewards), put(batch.scores.correct))
-        arrays = replay.capture(state, batch.rollouts, *scores, plan)
+        kept = None if extras is None else extras.kept_groups
+        arrays = replay.capture(state, batch.rollouts, *scores, plan, kept)
         replay.save(self.folder / "replay" / f"step_{step}.npz", arrays, plan, step)
 
     def _learner(self, max_completion_tokens: int):
         """The jitted train step; one for each length that a stage allows."""
         if max_completion_tokens not in self.learners:
-            plan = dataclasses.replace(
-                self.setup.step_plan, max_completion_tokens=max_completion_tokens
-            )
+            plan = self._plan(max_completion_tokens)
             program = functools.partial(train_step, plan=plan)
             self.learners[max_completion_tokens] = jax.jit(program, donate_argnums=0)
         return self.learners[max_completion_tokens]
+
+    def _plan(self, max_completion_tokens: int) -> StepPlan:
+        return dataclasses.replace(
+            self.setup.step_plan, max_completion_tokens=max_completion_tokens
+        )
 
     def _evaluate(self, state: TrainState, step: int, writer: RunWriter):
         evaluation = self.setup.evaluation

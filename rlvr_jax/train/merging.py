@@ -78,23 +78,53 @@ def joined_scores(
 
 
 def mean_metrics(rounds: list[tuple[dict[str, float], int]]) -> dict[str, float]:
-    """Metrics of several batches, weighed by their groups; states are the last's.
+    """Metrics of several batches as those of one.
+
+    Means are weighed by groups, or by what they are means over; counts are added;
+    what is over a window is as the last batch left it.
 
     Example:
       >>> mean_metrics([({"verifier/correct": 0.0}, 6), ({"verifier/correct": 1.0}, 2)])
       {'verifier/correct': 0.25}
+      >>> calls = [({"judge/calls": 2.0}, 6), ({"judge/calls": 3.0}, 2)]
+      >>> mean_metrics(calls)
+      {'judge/calls': 5.0}
     """
-    if len(rounds) == 1:
-        return rounds[0][0]
-    total = sum(groups for _, groups in rounds)
-    last = rounds[-1][0]
+    names = dict.fromkeys(name for found, _ in rounds for name in found)
     return {
-        name: value
-        if name.startswith(_STATES)
-        else sum(found.get(name, 0.0) * groups for found, groups in rounds) / total
-        for name, value in last.items()
+        name: _merged(name, [each for each in rounds if name in each[0]])
+        for name in names
     }
 
 
-_STATES = ("judge/", "audit/")
-"""Metrics that already sum over the run or over a window."""
+def _merged(name: str, rounds: list[tuple[dict[str, float], int]]) -> float:
+    """One metric of the batches that have it."""
+    values = [found[name] for found, _ in rounds]
+    if name in _OVER_A_WINDOW or len(values) == 1:
+        return values[-1]
+    if name.startswith("judge/") or name in _COUNTS:
+        return sum(values)
+    weights: list[float] = [groups for _, groups in rounds]
+    if name in _SHARES_OF:
+        weights = [
+            found[_SHARES_OF[name]] * (1 if _SHARES_OF[name] in _COUNTS else groups)
+            for found, groups in rounds
+        ]
+    pairs = zip(values, weights, strict=True)
+    return sum(value * weight for value, weight in pairs) / sum(weights)
+
+
+_OVER_A_WINDOW = (
+    "audit/gap",
+    "audit/alarm",
+    "audit/false_share",
+    "audit/missed_share",
+)
+_COUNTS = ("audit/completions", "audit/failures")
+_SHARES_OF = {
+    "audit/accuracy": "audit/completions",
+    "audit/strict_accuracy": "audit/completions",
+    "noise/paid_correct_share": "noise/paid_share",
+    "noise/pattern_advantage": "noise/pattern_share",
+}
+"""Means over some of the completions -> how many those are, or their share."""

@@ -144,6 +144,15 @@ def write_json(path: str | os.PathLike[str], value: Mapping[str, Any]) -> None:
     _replace(pathlib.Path(path), text.encode())
 
 
+def steps_recorded(path: pathlib.Path) -> int:
+    """Steps that metrics.jsonl holds, complete lines alone; 0 without a file."""
+    if not path.exists():
+        return 0
+    *lines, _ = path.read_bytes().split(b"\n")
+    found = (_step_of(line, path, i) for i, line in enumerate(lines, 1) if line.strip())
+    return 1 + max(found, default=-1)
+
+
 class _LineFile:
     """A file of one JSON record per line, open for appending."""
 

@@ -151,13 +151,20 @@ def objective_sums(
     return total, jax.lax.stop_gradient(sums), jax.lax.stop_gradient(peaks)
 
 
-def _terms(policy_logprobs, rows: Rows, objective: Objective, band_shift) -> Terms:
-    mask = flat(rows.token_mask)
+def old_logprobs(
+    policy_logprobs: Float[Array, "B T"], rows: Rows, objective: Objective
+) -> Float[Array, "B T"]:
+    """What the surrogate's ratio divides by, a constant."""
     old = rows.old_logprobs
     if objective.old_policy == "rollout":
         old = rows.rollout_logprobs
-    # While no update has been made the policy is its own old policy, a constant.
-    old = jax.lax.stop_gradient(policy_logprobs) if old is None else flat(old)
+    # While no update has been made the policy is its own old policy.
+    return jax.lax.stop_gradient(policy_logprobs) if old is None else flat(old)
+
+
+def _terms(policy_logprobs, rows: Rows, objective: Objective, band_shift) -> Terms:
+    mask = flat(rows.token_mask)
+    old = old_logprobs(policy_logprobs, rows, objective)
     log_ratio = ratios.token_log_ratio(policy_logprobs, old, mask)
     level = {
         "token": lambda ratio, _: ratio,

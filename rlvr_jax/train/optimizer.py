@@ -1,5 +1,9 @@
 """The optimizer and its learning-rate schedule, counted in updates."""
 
+from typing import Any
+
+import jax
+import numpy as np
 import optax
 
 from rlvr_jax.config import Config
@@ -30,6 +34,26 @@ def make_optimizer(config: Config) -> optax.GradientTransformation:
 def make_critic_optimizer(config: Config) -> optax.GradientTransformation:
     """The same at the critic's own, constant learning rate."""
     return _adamw(config, config.critic.learning_rate)
+
+
+def updates_made(state: optax.OptState) -> int:
+    """Updates that the schedule has counted: without those that were left out."""
+    nodes = jax.tree.leaves(state, is_leaf=_is_schedule)
+    (found,) = (node for node in nodes if _is_schedule(node))
+    return int(np.asarray(found.count))
+
+
+def started_anew(fresh: optax.OptState, state: optax.OptState) -> optax.OptState:
+    """`fresh` moments that go on with the schedule of `state`.
+
+    A reset is of what Adam remembers; the learning rate stays where it is in the run.
+    """
+    pick = lambda new, old: old if _is_schedule(new) else new
+    return jax.tree.map(pick, fresh, state, is_leaf=_is_schedule)
+
+
+def _is_schedule(node: Any) -> bool:
+    return isinstance(node, optax.ScaleByScheduleState)
 
 
 def _adamw(config: Config, learning_rate) -> optax.GradientTransformation:

@@ -142,7 +142,7 @@ class PartialCollector(Collector):
         tokens, lengths, ended = (np.asarray(array) for array in host)
         begun = time.perf_counter()
         indices = np.array([group.index for group in groups])
-        scores = self._setup.scorer(indices, tokens, lengths, ended)
+        scores = self._setup.scorer.judged(indices, tokens, lengths, ended)
         verify_s = time.perf_counter() - begun
         put = lambda leaf: batches.put(np.asarray(leaf))
         return Scored(jax.tree.map(put, rollouts), scores, lengths, verify_s)

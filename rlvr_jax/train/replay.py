@@ -13,7 +13,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
 from rlvr_jax.config import Objective
 from rlvr_jax.train.credit import Signals, batch_advantages, shaped_rewards
@@ -50,8 +50,9 @@ def capture(
     rewards: Float[Array, "P G"],
     correct: Float[Array, "P G"],
     plan: StepPlan,
+    kept_groups: Bool[Array, " P"] | None = None,
 ) -> dict[str, np.ndarray]:
-    """The arrays of the bundle: inputs of the step's first update, and its stages.
+    """The arrays of the bundle: inputs of the step's one update, and its stages.
 
     Raises:
       ValueError: the objective's advantages need a critic, parts, greedy answers or
@@ -75,6 +76,7 @@ def capture(
         "policy_logprobs": policy,
         "entropies": entropies,
         "reference_logprobs": reference,
+        "kept_groups": kept_groups,
     }
     stored = {
         name: np.asarray(value) for name, value in inputs.items() if value is not None
@@ -159,6 +161,7 @@ def _stages(
         }
     )
     rewards, correct = given["rewards"], given["correct"]
+    kept = given.get("kept_groups")
     found: dict[str, Array] = {}
 
     def before(stage: str) -> Array:
@@ -171,6 +174,7 @@ def _stages(
         group_id=flat(rollouts.group_id),
         token_mask=flat(rollouts.token_mask),
         correct=flat(correct) > 0,
+        kept=None if kept is None else jnp.repeat(kept, rewards.shape[1]),
     )
     try:
         advantages = batch_advantages(
@@ -183,7 +187,7 @@ def _stages(
             "rewards."
         ) from error
     found["advantages"] = advantages.reshape(*rewards.shape, -1)
-    in_loss = loss_mask(rollouts, objective)
+    in_loss = loss_mask(rollouts, objective, kept)
     weights, denominator = minibatch_weights(
         in_loss,
         rollouts.group_id,

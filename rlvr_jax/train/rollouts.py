@@ -61,7 +61,7 @@ class Roller:
             (rollouts.completion_tokens, rollouts.completion_lengths, rollouts.ended)
         )
         begun = time.perf_counter()
-        scores = setup.scorer(indices, *host)
+        scores = setup.scorer.judged(indices, *host)
         return Scored(rollouts, scores, host[1], time.perf_counter() - begun)
 
     def _from_slots(self, indices, inputs, sampling: Sampling, batches) -> Scored:
@@ -91,18 +91,27 @@ class Roller:
     def _in_one_program(self, inputs, ids, sampling: Sampling) -> Scored:
         """The same with the verifiers called from inside the sampling program."""
         held: list[tuple[Scores, np.ndarray, float]] = []
+        failed: list[Exception] = []
 
         def score(indices, tokens, lengths, ended):
             begun = time.perf_counter()
-            scores = self._setup.scorer(indices, tokens, lengths, ended)
+            try:
+                scores = self._setup.scorer.judged(indices, tokens, lengths, ended)
+            except Exception as error:
+                failed.append(error)
+                raise
             held.append((scores, lengths, time.perf_counter() - begun))
             return scores.rewards, scores.correct
 
         self._score = score
         if sampling not in self._programs:
             self._programs[sampling] = jax.jit(self._program(sampling))
-        rollouts, rewards, _ = self._programs[sampling](*inputs, ids)
-        jax.block_until_ready(rewards)
+        try:
+            rollouts, rewards, _ = self._programs[sampling](*inputs, ids)
+            jax.block_until_ready(rewards)
+        except jax.errors.JaxRuntimeError as error:
+            # The program ends with the text of what ended it; this is the thing itself.
+            raise failed[0] if failed else error from None
         return Scored(rollouts, *held[0])
 
     def _program(self, sampling: Sampling) -> Callable:

@@ -4,9 +4,8 @@ Covariances and entropy quantiles belong to all tokens of an update; micro-batch
 cannot find them. One more forward pass over the minibatch does, where a rule is on.
 """
 
-import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Bool, Float, Key
 
 from rlvr_jax.config import Objective
 from rlvr_jax.core import ranking, ratios, selection
@@ -22,22 +21,22 @@ def needs_selection(objective: Objective) -> bool:
 def selection_masks(
     policy_logprobs: Float[Array, "B T"],
     entropies: Float[Array, "B T"],
-    old_logprobs: Float[Array, "B T"] | None,
+    old_logprobs: Float[Array, "B T"],
     advantages: Advantages,
     token_mask: Float[Array, "B T"],
     objective: Objective,
-    update: Int[Array, ""],
+    key: Key[Array, ""],
 ) -> tuple[Bool[Array, "B T"], Bool[Array, "B T"]]:
     """(tokens whose surrogate counts, tokens of the covariance penalty).
 
     Args:
       policy_logprobs: at the parameters before the update.
       entropies: likewise.
-      old_logprobs: None on the first pass: the policy is its own old policy.
+      old_logprobs: what the surrogate's ratio divides by.
       advantages: per completion or token.
       token_mask: 1 on tokens of the loss.
       objective: which rules are on.
-      update: number of the update since the run began; "clip_cov" draws by it.
+      key: of the update; "clip_cov" draws by it.
     """
     counts = token_mask > 0
     penalised = jnp.zeros_like(counts)
@@ -51,9 +50,8 @@ def selection_masks(
     count = selection.token_count(token_mask, objective.covariance_fraction)
     if objective.surrogate == "kl_cov":
         return counts, ranking.top_tokens(covariance, token_mask > 0, count)
-    old = policy_logprobs if old_logprobs is None else old_logprobs
     low, high = selection.clip_masks(
-        ratios.token_log_ratio(policy_logprobs, old, token_mask),
+        ratios.token_log_ratio(policy_logprobs, old_logprobs, token_mask),
         advantages,
         epsilon_low=objective.epsilon_low,
         epsilon_high=objective.epsilon_high,
@@ -64,6 +62,6 @@ def selection_masks(
         count,
         covariance_min=objective.covariance_min,
         covariance_max=objective.covariance_max,
-        key=jax.random.fold_in(jax.random.key(0), update),
+        key=key,
     )
     return counts & kept, penalised

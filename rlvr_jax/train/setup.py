@@ -141,11 +141,22 @@ def prepare(config: Config, pool: VerifierPool, *, resumes: bool = False) -> Set
         dtype=jnp.dtype(config.model.dtype),
         logprob_kernel=config.model.logprob_kernel,
         replay_routing=config.rollout.replay_routing,
+        seed=config.seed,
         **_critic(config),
     )
     sampler = sampler_plan(config, architecture, step_plan, parameters, rollout_mesh)
     sampling = Sampling.from_config(config.rollout, end_ids)
     scorer = make_scorer(config, tokenizer, train.problems, reads, pool)
+    curriculum = Curriculum(
+        config.curriculum,
+        train.problems,
+        config.data,
+        prompts_per_step=batches.size,
+        max_completion_tokens=config.rollout.max_completion_tokens,
+        seed=config.seed,
+        streams=config.rollout.token_budget > 0,
+    )
+    _check_stages(config, curriculum)
     return Setup(
         config=config,
         mesh=mesh,
@@ -156,15 +167,7 @@ def prepare(config: Config, pool: VerifierPool, *, resumes: bool = False) -> Set
         critic=critic,
         train=train,
         batches=batches,
-        curriculum=Curriculum(
-            config.curriculum,
-            train.problems,
-            config.data,
-            prompts_per_step=batches.size,
-            max_completion_tokens=config.rollout.max_completion_tokens,
-            seed=config.seed,
-            streams=config.rollout.token_budget > 0,
-        ),
+        curriculum=curriculum,
         scorer=scorer,
         sampling=sampling,
         step_plan=step_plan,
@@ -233,6 +236,19 @@ def _load_prompts(config, tokenizer) -> tuple[EncodedPrompts, EncodedPrompts | N
     if config.evaluation.prompts == 0:
         return train, None
     return train, encode(problems("evaluation")[: config.evaluation.prompts])
+
+
+def _check_stages(config: Config, curriculum: Curriculum) -> None:
+    """The overlong penalty's ramp fits into the shortest completions of all stages."""
+    buffer = config.objective.overlong_buffer_tokens
+    for number, stage in enumerate(curriculum.stages, start=1):
+        limit = stage.max_completion_tokens
+        if limit is not None and buffer > limit:
+            raise ConfigError(
+                f"objective.overlong_buffer_tokens={buffer} exceeds "
+                f"max_completion_tokens={limit} of stage {number} of "
+                "curriculum.stages: lower the one or raise the other."
+            )
 
 
 def _check_verifiers(config, pool, train, held_out) -> dict[str, str]:

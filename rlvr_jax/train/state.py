@@ -70,6 +70,8 @@ class StepPlan:
     """As model.logprob_kernel."""
     replay_routing: bool = True
     """Tokens go through the experts of the rollouts, where these have recorded any."""
+    seed: int = 0
+    """Of what the step draws: the tokens that "clip_cov" holds back."""
     critic: CriticConfig | None = None
     """None without a critic."""
     critic_optimizer: optax.GradientTransformation | None = None

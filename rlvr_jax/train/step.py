@@ -48,6 +48,7 @@ from rlvr_jax.train.objective import (
     loss_mask,
     minibatch_weights,
     objective_sums,
+    old_logprobs,
 )
 from rlvr_jax.train.packing import Packing
 from rlvr_jax.train.selected import needs_selection, selection_masks
@@ -134,10 +135,11 @@ def train_step(
         routes=rollouts.routes,
         kept=None if signals.kept is None else signals.kept.reshape(rewards.shape),
     )
+    whole = shaped if kl_rewards is None else shaped + _per_row(kl_rewards, shaped)
     metrics = step_metrics.batch_metrics(
         rollouts,
         rewards,
-        shaped if kl_rewards is None else shaped + _per_row(kl_rewards, shaped),
+        whole,
         correct,
         rows.advantages,
     )
@@ -154,7 +156,7 @@ def train_step(
     prompts = prompts_of(rollouts, plan, packing)
     new, learned = _updates(state, prompts, rollouts.group_id, rows, plan)
     metrics |= learned
-    new = after_updates(new, rewards, extras.problem_ids, metrics, plan)
+    new = after_updates(new, whole, extras.problem_ids, metrics, plan)
     if new.entropy_coefficient is not None:
         metrics["entropy/coefficient"] = new.entropy_coefficient[1]
     if new.band_shift is not None:
@@ -276,11 +278,11 @@ def _of_minibatch(rows: Rows, prompts, group_id, state: TrainState, plan, number
         masks = selection_masks(
             flat(logprobs),
             flat(entropies),
-            None if rows.old_logprobs is None else flat(rows.old_logprobs),
+            old_logprobs(flat(logprobs), rows, objective),
             core_advantages(changes.get("advantages", rows.advantages)),
             flat(mask),
             objective,
-            number,
+            jax.random.fold_in(jax.random.key(plan.seed), number),
         )
         changes["counts"], changes["penalised"] = (
             chosen.reshape(mask.shape) for chosen in masks

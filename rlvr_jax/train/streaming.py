@@ -2,6 +2,7 @@
 
 import concurrent.futures
 import dataclasses
+import functools
 import time
 
 import numpy as np
@@ -13,6 +14,7 @@ from rlvr_jax.data.tokenizer import Tokenizer
 from rlvr_jax.models.architecture import Architecture
 from rlvr_jax.rollout.control import Control
 from rlvr_jax.rollout.engine import Engine
+from rlvr_jax.rollout.failures import added
 from rlvr_jax.rollout.sampler import Sampling
 from rlvr_jax.rollout.scoring import Scorer, Scores
 from rlvr_jax.train.merging import joined_scores, mean_metrics
@@ -98,7 +100,7 @@ def stream(
       keys: one per completion.
 
     Raises:
-      VerifierFailure: as the scorer.
+      AuditAlarm: as the scorer.
     """
     generations = keys.shape[1]
     done: dict[int, dict[int, tuple[np.ndarray, bool]]] = {}
@@ -112,7 +114,8 @@ def stream(
         for g, (row, closed) in rows.items():
             padded[0, g, : len(row)] = row
             counts[0, g], ended[0, g] = len(row), closed
-        return scorer(np.asarray(indices)[prompt : prompt + 1], padded, counts, ended)
+        chosen = np.asarray(indices)[prompt : prompt + 1]
+        return scorer.judged(chosen, padded, counts, ended)
 
     # One thread: the verifiers are processes of their own.
     with concurrent.futures.ThreadPoolExecutor(max_workers=1) as judges:
@@ -130,8 +133,10 @@ def stream(
         )
         begun = time.perf_counter()
         scores = [verdicts[prompt].result() for prompt in range(len(indices))]
-    merged = joined_scores(scores)
-    metrics = mean_metrics([(each.metrics, 1) for each in scores])
-    merged = dataclasses.replace(merged, metrics=metrics)
+    merged = dataclasses.replace(
+        joined_scores(scores),
+        metrics=mean_metrics([(each.metrics, 1) for each in scores]),
+        checks=functools.reduce(added, [each.checks for each in scores]),
+    )
     wait_s = time.perf_counter() - begun
     return Streamed(rollouts, merged, wait_s, stats.padding_share)

@@ -18,6 +18,7 @@ from rlvr_jax.train.batches import PromptBatches, right_padded
 from rlvr_jax.train.forward import completion_logprobs
 from rlvr_jax.train.micro_batches import Prompts
 from rlvr_jax.train.state import StepPlan
+from rlvr_jax.train.trainable import trainable_of, with_trainable
 from rlvr_jax.types import Ratio
 from rlvr_jax.validate import ConfigError
 
@@ -74,7 +75,7 @@ class Warmup:
             ),
             donate_argnums=(0, 1),
         )
-        state = jax.jit(optimizer.init)(parameters)
+        state = jax.jit(optimizer.init)(trainable_of(parameters))
         losses = []
         for index in range(settings.steps):
             indices = order.indices(index)
@@ -112,14 +113,14 @@ def _imitate(
 ) -> tuple[nnx.State, optax.OptState, Float[Array, ""]]:
     mask = jnp.arange(tokens.shape[-1]) < lengths[:, None]
 
-    def loss(parameters):
-        logprobs, _ = completion_logprobs(
-            parameters, prompts, tokens[:, None], None, plan
-        )
+    def loss(trainable):
+        whole = with_trainable(parameters, trainable)
+        logprobs, _ = completion_logprobs(whole, prompts, tokens[:, None], None, plan)
         total = jnp.where(mask, token_loss(logprobs), 0.0).sum()
         return Ratio(total, mask.sum().astype(jnp.float32)).value()
 
-    value, gradients = jax.value_and_grad(loss)(parameters)
-    changes, state = optimizer.update(gradients, state, parameters)
-    new = jax.tree.map(jnp.add, parameters, changes)
-    return new, state, value
+    trainable = trainable_of(parameters)
+    value, gradients = jax.value_and_grad(loss)(trainable)
+    changes, state = optimizer.update(gradients, state, trainable)
+    new = jax.tree.map(jnp.add, trainable, changes)
+    return with_trainable(parameters, new), state, value

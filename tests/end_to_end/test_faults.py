@@ -177,14 +177,21 @@ def test_a_damaged_checkpoint_is_named_and_the_one_before_used(
 
 @pytest.mark.slow
 def test_every_checkpoint_damaged_is_one_error(whole, tmp_path, table):
+    """Also at the next start: nothing is moved, and no record is lost."""
     run_dir = tmp_path / "run"
     shutil.copytree(whole, run_dir)
     for step in ("5", "6"):
         spoil(run_dir / "checkpoints" / step, "cut")
-    assert_one_error(*run(run_dir), "checkpoint: none to restore")
+    for _ in range(2):
+        assert_one_error(*run(run_dir), "checkpoint: none to restore", "step 5: ")
+    for name in ("metrics.jsonl", "completions.jsonl"):
+        assert (run_dir / name).read_bytes() == (whole / name).read_bytes()
+    shutil.rmtree(run_dir / "checkpoints")
+    assert_one_error(*run(run_dir), "its checkpoints are gone")
+    shutil.copytree(whole / "checkpoints", run_dir / "checkpoints", dirs_exist_ok=True)
     continued(run_dir)
     assert_same_run(run_dir, whole)
-    table("every checkpoint damaged", 1, "one error; once more starts from step 0")
+    table("every checkpoint damaged", 1, "one error; with a copy of them, same run")
 
 
 def problems(path: pathlib.Path, count: int = 40) -> str:

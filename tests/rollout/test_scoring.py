@@ -11,6 +11,7 @@ from rlvr_jax.core.advantages import group_advantages
 from rlvr_jax.core.multi_reward import gdpo_advantages
 from rlvr_jax.data.char_tokenizer import CharTokenizer
 from rlvr_jax.data.rows import Problem
+from rlvr_jax.rollout.failures import added, check_failures
 from rlvr_jax.rollout.scoring import Audit, AuditAlarm, Scorer, VerifierFailure
 from rlvr_jax.verifiers.audit import AuditStream
 from rlvr_jax.verifiers.base import Status, Verdict
@@ -77,6 +78,7 @@ def score(
         reward=RewardConfig(**reward),
         reads=READS,
         pool=pool or Pool(),
+        end_ids=(1,),
         noise=noise or NoiseConfig(),
         audit=audit,
     )
@@ -162,6 +164,26 @@ def test_too_many_failures_stop_the_run_with_an_example():
         "reward.max_failure_rate=40%; for example timeout: timeout of 3. Mend the "
         "verifier, raise reward.timeout_s, or raise the limit."
     )
+
+
+def test_a_stop_text_is_part_of_the_completion():
+    """control.stop ends a completion without an end token: its last token counts."""
+    pool, texts = Pool(), ["[3]", "[3]"]
+    ids = [TOKENIZER.encode(text) for text in texts]
+    tokens = np.array([[[*ids[0], 1], [*ids[1], 7]]], np.int32)
+    scorer = Scorer(TOKENIZER, PROBLEMS, RewardConfig(), READS, pool, (1,))
+    lengths = np.array([[4, 3]], np.int32)
+    scores = scorer(np.array([3]), tokens, lengths, np.ones((1, 2), bool))
+    assert [sample.completion for sample in pool.samples] == scores.texts == texts
+
+
+def test_failures_of_parts_of_a_step_are_judged_together():
+    """1 of 2 is too many; of the 4 that make up the step it is the limit."""
+    parts = [score(texts, [3], max_failure_rate=0.5) for texts in (["timeout", "3"],)]
+    parts.append(score(["3", "x"], [3]))
+    with pytest.raises(VerifierFailure, match=r"50% of 2 checks.*timeout of 3"):
+        check_failures(parts[0].checks, 0.25)
+    check_failures(added(parts[0].checks, parts[1].checks), 0.25)
 
 
 def test_an_unparseable_completion_is_no_failure_of_the_verifier():
@@ -386,6 +408,7 @@ def test_evaluation_pays_nothing_but_the_verdict():
         reward=RewardConfig(parts="answer, 5*ended", format="boxed", format_weight=1.0),
         reads=READS,
         pool=Pool(),
+        end_ids=(1,),
         noise=NoiseConfig(pays="random"),
         audit=audit(),
     ).for_evaluation(PROBLEMS[3:])

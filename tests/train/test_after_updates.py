@@ -11,6 +11,8 @@ import pytest
 
 from rlvr_jax.config import Objective
 from rlvr_jax.train.after_updates import reset
+from rlvr_jax.train.credit import shaped_rewards
+from rlvr_jax.train.optimizer import updates_made
 from rlvr_jax.train.step import Extras, train_step
 from tests import bigram, tiny
 
@@ -95,6 +97,26 @@ def test_a_reset_on_a_stall_waits_to_be_called(rollouts):
         assert float(optax.tree.norm(moments)) == 0, name
 
 
+@pytest.mark.parametrize("on_a_stall", [False, True])
+def test_a_reset_leaves_the_learning_rate_to_its_schedule(rollouts, on_a_stall):
+    """KL-13: a cosine that began again at its peak would undo the decay."""
+    rates = optax.linear_schedule(0.01, 0.0, 10)
+    objective = Objective(
+        beta=0.1,
+        reference_update="reset",
+        reference_every_steps=2,
+        reset_after_evaluations=3 if on_a_stall else 0,
+    )
+    states, _ = steps(objective, rollouts, 2, optimizer=optax.adamw(rates))
+    found = states[2]
+    if on_a_stall:
+        plan = tiny.plan(bigram.policy()[0], objective, optimizer=optax.adamw(rates))
+        found = reset(found, plan)
+    assert updates_made(found.optimizer) == 2
+    moments = optax.tree_utils.tree_get(found.optimizer, "mu")
+    assert float(optax.tree.norm(moments)) == 0
+
+
 def test_ema_follows_by_its_decay(rollouts):
     """A moving average: reference' = decay x reference + (1 - decay) x policy."""
     objective = Objective(beta=0.1, reference_update="ema", reference_decay=0.75)
@@ -122,6 +144,29 @@ def test_running_mean_remembers_each_problem(rollouts):
     np.testing.assert_allclose(metrics[1]["advantage/abs_mean"], second, rtol=1e-6)
     history = np.asarray(states[1].history.rewards)[::-1]
     np.testing.assert_array_equal(history, rewards[:, :0:-1])
+
+
+def test_a_running_mean_is_of_rewards_as_the_advantages_saw_them(rollouts):
+    """With a length penalty in the reward and none in the past every completion would
+    look worse than before. Second visit: reward less the mean of the first one's."""
+    objective = Objective(
+        advantage="running_mean",
+        scale_rewards="none",
+        baseline_window=tiny.GENERATIONS,
+        overlong_buffer_tokens=5,
+    )
+    extras = Extras(problem_ids=jnp.arange(tiny.PROMPTS))
+    states, metrics = steps(objective, rollouts, 2, extras=extras)
+    shaped = shaped_rewards(
+        tiny.rewards(), tiny.rewards(), rollouts, objective, tiny.LENGTH
+    )
+    shaped = np.asarray(shaped)
+    assert (shaped < np.asarray(tiny.rewards())).any()
+    expected = np.abs(shaped - shaped.mean(axis=1, keepdims=True)).mean()
+    np.testing.assert_allclose(metrics[1]["advantage/abs_mean"], expected, rtol=1e-5)
+    np.testing.assert_allclose(
+        np.asarray(states[1].history.rewards)[:, ::-1], shaped, rtol=1e-6
+    )
 
 
 def test_the_entropy_coefficient_climbs_below_its_target_and_falls_above(rollouts):

@@ -1,7 +1,11 @@
 """What is saved comes back bit for bit; what was half written does not."""
 
 import dataclasses
+import os
 import shutil
+import socket
+import subprocess
+import sys
 
 import jax
 import jax.numpy as jnp
@@ -220,13 +224,100 @@ def test_one_changed_bit_is_noticed(opened, tmp_path, capsys, part):
     assert "is not as it was saved: its checksum differs" in printed
 
 
-def test_nothing_that_can_be_read_is_an_error(opened, tmp_path):
+def test_where_none_can_be_read_none_is_moved(opened, tmp_path):
+    """All may be whole, and the fault another: each is named with its reason."""
     checkpoints = opened()
-    checkpoints.save(a_state(), 1, {})
+    for step in (1, 2):
+        checkpoints.save(a_state(seed=step), step, {})
     checkpoints.close()
-    spoil(tmp_path / "checkpoints" / "1")
-    with pytest.raises(ValueError, match="none to restore"):
-        opened().restore(like=a_state())
+    spoil(tmp_path / "checkpoints" / "2")
+    (tmp_path / "checkpoints" / "1" / "extra").rename(tmp_path / "extra")
+    checkpoints = opened()
+    for _ in range(2):  # it stays an error: no run begins again from step 0
+        with pytest.raises(ValueError, match=r"step 2: .*\n  step 1: .*\nNothing was"):
+            checkpoints.restore(like=a_state())
+    assert not (tmp_path / "spoilt_checkpoints").exists()
+    (tmp_path / "extra").rename(tmp_path / "checkpoints" / "1" / "extra")
+    assert_equal(checkpoints.restore(like=a_state())[0], a_state(seed=1))
+    assert checkpoints.latest == 1
+
+
+def test_too_little_memory_costs_no_checkpoint(opened, tmp_path, monkeypatch):
+    """A mesh that is too small fails at each; on the old one all are still there."""
+    checkpoints = opened()
+    for step in (1, 2):
+        checkpoints.save(a_state(seed=step), step, {})
+    checkpoints.close()
+    checkpoints = opened()
+
+    def out_of_memory(*_):
+        raise jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: Out of memory")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(checkpoints, "_read", out_of_memory)
+        with pytest.raises(ValueError, match="RESOURCE_EXHAUSTED"):
+            checkpoints.restore(like=a_state())
+    assert_equal(checkpoints.restore(like=a_state())[0], a_state(seed=2))
+
+
+PAIR = """
+import pathlib, sys
+import jax, numpy as np
+from rlvr_jax.config import CheckpointConfig
+from rlvr_jax.mesh.mesh import make_mesh, put
+from rlvr_jax.train.checkpoint import Checkpoints
+from tests.train.test_checkpoint import a_state, spoil
+
+folder, port, index, fault = pathlib.Path(sys.argv[1]), *sys.argv[2:]
+index = int(index)
+jax.distributed.initialize(f"127.0.0.1:{port}", 2, index)
+mesh = make_mesh((2, 1, 1))
+def placed(seed):
+    whole = lambda leaf: put(np.asarray(leaf), mesh, jax.sharding.PartitionSpec())
+    return jax.tree.map(whole, a_state(seed=seed))
+checkpoints = Checkpoints(folder / "checkpoints", CheckpointConfig(keep=2))
+for step in (1, 2):
+    checkpoints.save(placed(step), step, {"step": step})
+checkpoints._manager.wait_until_finished()
+if fault == "both" and index == 0:
+    spoil(folder / "checkpoints" / "2")
+jax.experimental.multihost_utils.sync_global_devices("spoilt")
+read = checkpoints._read
+def broken(step, wanted):
+    if step == 2:
+        raise OSError(5, "Input/output error")
+    return read(step, wanted)
+if fault == "one" and index == 1:
+    checkpoints._read = broken
+print("restored", checkpoints.restore(like=placed(0))[1], checkpoints.latest)
+checkpoints.close()
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("fault", ["one", "both"])
+def test_two_processes_take_the_same_checkpoint(tmp_path, fault):
+    """Also where one of them alone cannot read the newest: neither waits in vain."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    words = [sys.executable, "-c", PAIR, str(tmp_path), port]
+    environment = os.environ | {"JAX_PLATFORMS": "cpu", "XLA_FLAGS": ""}
+    pair = [
+        subprocess.Popen(
+            [*words, str(index), fault],
+            env=environment,
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        )
+        for index in range(2)
+    ]
+    printed = [process.communicate(timeout=120)[0] for process in pair]
+    for text in printed:
+        assert "restored {'step': 1} 1" in text, text
+    assert "step 2 cannot be read" in printed[0]
+    assert [p.name for p in (tmp_path / "spoilt_checkpoints").iterdir()] == ["2-0"]
 
 
 def test_the_best_and_every_so_many_stay(opened, tmp_path):

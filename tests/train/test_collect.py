@@ -1,5 +1,6 @@
 """Batches under the sampling rules, with a policy whose outcomes are planted."""
 
+import dataclasses
 import types
 
 import jax
@@ -8,10 +9,11 @@ import numpy as np
 import pytest
 from flax import nnx
 
-from rlvr_jax.config import Config, CurriculumConfig, DataConfig
+from rlvr_jax.config import Config, CurriculumConfig, DataConfig, RolloutConfig
 from rlvr_jax.data.curriculum import BatchShort, Curriculum
 from rlvr_jax.data.rows import Problem
 from rlvr_jax.mesh.mesh import make_mesh
+from rlvr_jax.rollout.failures import Checks, VerifierFailure
 from rlvr_jax.rollout.sampler import Sampling
 from rlvr_jax.rollout.scoring import Scores
 from rlvr_jax.train import collect, setup
@@ -72,7 +74,7 @@ class Planted:
         return Scored(rollouts(indices), scores(indices, self.shaped), lengths, 0.5)
 
 
-def collector(shaped=0.0, count=COUNT, **settings):
+def collector(shaped=0.0, count=COUNT, at_once=0, **settings):
     rules = CurriculumConfig(**settings)
     problems = [Problem(str(i), f"q{i}", "1", "math", {}) for i in range(count)]
     curriculum = Curriculum(
@@ -85,7 +87,9 @@ def collector(shaped=0.0, count=COUNT, **settings):
     )
     parts = setup.Setup.__new__(setup.Setup)
     for name, value in {
-        "config": Config(curriculum=rules),
+        "config": Config(
+            curriculum=rules, rollout=RolloutConfig(prompts_at_once=at_once)
+        ),
         "mesh": make_mesh((1, 1, 1), jax.devices()[:1]),
         "batches": types.SimpleNamespace(size=SIZE, num_generations=G),
         "sampler": types.SimpleNamespace(
@@ -142,6 +146,7 @@ def test_a_refilled_batch_holds_no_unanimous_group(rule):
     cost = len(tally.drawn) * G * T / SIZE
     assert metrics["curriculum/tokens_per_kept_group"] == cost
     assert tally.verify_s == 0.5 * len(found._roll.asked)
+    assert tally.collect_s > 0
 
 
 def test_dynamic_samples_whole_batches_and_active_what_is_missing():
@@ -154,6 +159,16 @@ def test_dynamic_samples_whole_batches_and_active_what_is_missing():
     assert min(part._roll.asked) < SIZE
     assert len(by_need[1].drawn) < len(by_batches[1].drawn)
     assert by_need[0].indices.tolist() == by_batches[0].indices.tolist()
+
+
+@pytest.mark.parametrize("at_once", [1, 4, 8])
+def test_a_refill_is_of_whole_parts_that_are_sampled_at_once(at_once):
+    """The sampler cuts a batch into parts of prompts_at_once, or takes one whole."""
+    found = collector(filter="active", at_once=at_once)
+    sizes = {found._refill(missing) for missing in range(1, SIZE + 1)}
+    assert all(size <= at_once or size % at_once == 0 for size in sizes)
+    found.size = 12  # 12, 6, 3: with 4 at once 6 cannot be cut, and 3 needs no cut
+    assert found._refill(5) == {1: 6, 4: 12, 8: 6}[at_once]
 
 
 def test_a_cost_per_useful_group_is_the_inverse_of_the_keep_rate():
@@ -232,7 +247,35 @@ def test_metrics_are_means_over_all_that_was_sampled():
     batch, tally = found(WEIGHTS, 0, SAMPLING)
     rate = np.mean([SOLVED[i] / G for i in tally.drawn])
     np.testing.assert_allclose(batch.scores.metrics["verifier/correct"], rate)
-    assert batch.scores.metrics["judge/calls"] == 1  # counts over the run already
+    assert batch.scores.metrics["judge/calls"] == len(tally.rounds) > 1
+
+
+def test_failures_count_by_the_step_and_not_by_the_round():
+    """2 of the 32 checks of a round, then 2 of the 4 of one that is one group large:
+    together 4 of 36. A first round of nothing but failures ends the step at once."""
+
+    def failing(*failed):
+        found, plain = collector(filter="active", max_generation_batches=9), Planted()
+        failed = iter(failed)
+
+        def roll(weights, indices, step, sampling):
+            scored = plain(weights, indices, step, sampling)
+            example = Verdict(Status.TIMEOUT, 0.0, "slow")
+            checks = Checks(len(indices) * G, next(failed, 0), example)
+            scores = dataclasses.replace(scored.scores, checks={"answer": checks})
+            return dataclasses.replace(scored, scores=scores)
+
+        found._roll = roll
+        return found, plain
+
+    found, plain = failing(2, 2)
+    _, tally = found(WEIGHTS, 0, SAMPLING)
+    assert tally.checks["answer"].failed == 4
+    assert len(plain.asked) > 1
+    found, plain = failing(SIZE * G)
+    with pytest.raises(VerifierFailure, match="100% of 32 checks"):
+        found(WEIGHTS, 0, SAMPLING)
+    assert plain.asked == [SIZE]
 
 
 def test_every_sampled_group_is_remembered():

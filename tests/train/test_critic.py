@@ -137,7 +137,8 @@ def test_frozen_attention_stays(rollouts):
     plan = dataclasses.replace(
         plan,
         critic=CriticConfig(freeze_attention=True),
-        critic_optimizer=optax.sgd(1.0),
+        # With weight decay, which moves what has no gradient.
+        critic_optimizer=optax.chain(optax.add_decayed_weights(0.1), optax.sgd(1.0)),
     )
     state = tiny.state(parameters, plan)
     # A head that is not zero, so that the layers below have a gradient.

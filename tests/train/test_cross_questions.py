@@ -77,3 +77,12 @@ def test_figures_are_those_of_numpy(used):
     np.testing.assert_allclose(
         found["evaluation/mutual_information_z"], z.mean(), rtol=1e-3
     )
+
+
+def test_micro_batches_divide_over_the_devices():
+    """Of 8 devices: 8 rows of one question do; of two questions with 4 rows each,
+    neither 2 nor 4 does, and all rows are taken at once."""
+    graphdef = tiny.policy()[0]
+    plan = tiny.plan(graphdef, mesh_shape=(8, 1, 1), micro_batch_size=8)
+    assert CrossQuestions.of(plan, 8).plan.batch.micro_batch_size == 8
+    assert CrossQuestions.of(plan, 4).plan.batch.micro_batch_size == 0

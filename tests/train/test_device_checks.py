@@ -15,6 +15,7 @@ from rlvr_jax.validate import ConfigError
         ("rollout.engine", "slots"),
         ("rollout.staleness", 2),
         ("reward.execution", "callback"),
+        ("replay.save_every", 5),
     ],
 )
 def test_several_processes_refuse_what_one_host_decides(monkeypatch, name, value):
@@ -38,7 +39,12 @@ def test_several_processes_refuse_what_one_host_decides(monkeypatch, name, value
         ((8, 1, 1), (1, 1, 8), {"micro": 4, "groups": 4}, "a micro-batch"),
         ((1, 1, 8), (), {"micro": 4}, ""),
         ((1, 1, 8), (8, 1, 1), {"micro": 4, "groups": 4}, ""),
-        ((1, 1, 8), (8, 1, 1), {"prompts": 4, "advantage": "remax"}, "greedy answers"),
+        (
+            (1, 1, 8),
+            (8, 1, 1),
+            {"prompts": 4, "advantage": "remax"},
+            "the greedy answers of objective.advantage='remax'",
+        ),
     ],
 )
 def test_batches_divide_over_the_devices_of_each_mesh(
@@ -68,3 +74,20 @@ def test_batches_divide_over_the_devices_of_each_mesh(
     setting = "mesh.shape" if message == "a micro-batch" else "mesh.rollout_shape"
     assert str(caught.value).startswith(f"mesh: {message}: ")
     assert str(caught.value).endswith(f"or {setting}.")
+
+
+def test_greedy_answers_and_the_cold_start_divide_over_the_devices():
+    """4 prompts of 8 completions go on 8 devices, 4 of one completion do not."""
+    mesh, config = make_mesh((8, 1, 1), jax.devices()[:8]), Config()
+    config.batch.prompts_per_step = 4
+    config.evaluation.prompts = 0
+    check_row_devices(config, mesh, mesh)
+    config.objective.advantage = "remax"
+    with pytest.raises(ConfigError, match="the greedy answers of"):
+        check_row_devices(config, mesh, mesh)
+    config.objective.advantage = "group"
+    config.warmup.steps, config.warmup.batch_size = 3, 4
+    with pytest.raises(ConfigError, match=r"mesh: warmup\.batch_size: "):
+        check_row_devices(config, mesh, mesh)
+    config.warmup.batch_size = 8
+    check_row_devices(config, mesh, mesh)

@@ -11,7 +11,10 @@ import time
 
 import pytest
 
+from rlvr_jax import config as config_lib
+from rlvr_jax.config import Config
 from rlvr_jax.train import lock as lock_module
+from rlvr_jax.train import loop
 from rlvr_jax.train.lock import Holder, LockLost, RunLock
 from rlvr_jax.validate import ConfigError
 
@@ -139,6 +142,22 @@ def test_who_was_silent_for_too_long_stops(tmp_path):
         with pytest.raises(LockLost, match="process 7 on elsewhere took it over"):
             lock.check()
     assert holder(tmp_path).token == "theirs"
+
+
+def test_a_check_looks_for_itself(tmp_path):
+    """After a suspension it may come before the thread has looked."""
+    with RunLock(tmp_path, beat_s=600.0) as lock:
+        lock.check()
+        write(tmp_path)
+        with pytest.raises(LockLost, match="process 7 on elsewhere took it over"):
+            lock.check()
+
+
+def test_settings_are_compared_once_the_folder_is_ours(tmp_path):
+    """Another process may be about to write them."""
+    config_lib.save(Config(seed=5), tmp_path / "config.json")
+    with RunLock(tmp_path), pytest.raises(ConfigError, match="at work in it"):
+        loop.run(Config(run_dir=str(tmp_path)))
 
 
 def test_machines_are_told_apart_by_kernel_and_process_numbers():

@@ -10,6 +10,8 @@ from rlvr_jax.config import BatchConfig, Config, OptimizerConfig
 from rlvr_jax.train.optimizer import (
     learning_rate_schedule,
     make_optimizer,
+    started_anew,
+    updates_made,
 )
 
 PEAK = 0.5
@@ -155,3 +157,20 @@ def test_the_schedule_counts_updates_inside_the_optimizer():
     found = updates(settings, jnp.ones((4, 1)), jnp.zeros(1))
     expected = -PEAK * (1 - np.arange(4) / 4)
     np.testing.assert_allclose(np.ravel(found), expected, rtol=1e-5)
+
+
+def test_moments_that_start_anew_leave_the_schedule_where_it_is():
+    """ProRL's reset: constant gradients give steps of the learning rate, which goes on
+    down; the first step after the reset is corrected like a first one."""
+    halves = {"adam_b1": 0.5, "adam_b2": 0.5, "adam_eps": 0.0}
+    settings = config(steps=2, schedule="linear", max_grad_norm=0.0, **halves)
+    optimizer = make_optimizer(settings)
+    parameters, found = jnp.zeros(1), []
+    state = optimizer.init(parameters)
+    for update in range(4):
+        if update == 2:
+            state = started_anew(optimizer.init(parameters), state)
+        change, state = optimizer.update(jnp.ones(1), state, parameters)
+        found.append(float(change[0]))
+        assert updates_made(state) == update + 1
+    np.testing.assert_allclose(found, -PEAK * (1 - np.arange(4) / 4), rtol=1e-5)

@@ -89,7 +89,7 @@ def collector(monkeypatch):
         for name, value in {
             "config": Config(curriculum=rules, rollout=RolloutConfig(**settings)),
             "mesh": mesh,
-            "scorer": score,
+            "scorer": types.SimpleNamespace(judged=score),
             "train": types.SimpleNamespace(problems=problems),
             "sampler": types.SimpleNamespace(mesh=mesh, for_training=lambda x: x),
             "batches": PromptBatches([[i] for i in range(count)], SIZE, 1, 0, G, mesh),

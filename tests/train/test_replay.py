@@ -5,6 +5,7 @@ import functools
 import json
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -13,7 +14,7 @@ from rlvr_jax.config import Objective
 from rlvr_jax.core.presets import PRESETS
 from rlvr_jax.train import replay
 from rlvr_jax.train.guard import Diverged, DivergenceGuard
-from rlvr_jax.train.step import train_step
+from rlvr_jax.train.step import Extras, train_step
 from tests import bigram, tiny
 
 
@@ -112,3 +113,23 @@ def test_the_guard_allows_some_bad_steps_in_a_row():
     never = DivergenceGuard(max_steps=0)
     for step in range(50):
         never.check(step, bad)
+
+
+def test_groups_outside_the_loss_stay_outside(rollouts):
+    """curriculum.filter: the step's loss is over the kept groups, and so is a bundle's;
+    scaled by the batch, their advantages depend on which those are."""
+    graphdef, parameters = bigram.policy()
+    plan = tiny.plan(graphdef, Objective(scale_rewards="batch"))
+    state, rewards = tiny.state(parameters, plan), tiny.rewards()
+    kept = jnp.arange(tiny.PROMPTS) % 3 > 0
+    arrays = replay.capture(state, rollouts, rewards, rewards, plan, kept)
+    step = jax.jit(
+        functools.partial(train_step, plan=plan),
+        compiler_options={"xla_backend_optimization_level": 0},
+    )
+    extras = Extras(kept_groups=kept)
+    _, metrics = step(state, rollouts, rewards, rewards, extras)
+    loss = float(metrics["loss/total"])
+    np.testing.assert_allclose(arrays["stage/loss"], loss, rtol=1e-5, atol=1e-6)
+    everything = replay.capture(state, rollouts, rewards, rewards, plan)
+    assert abs(float(everything["stage/loss"]) - loss) > 1e-4

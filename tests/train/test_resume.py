@@ -7,7 +7,13 @@ import pytest
 from rlvr_jax import config as config_lib
 from rlvr_jax.config import Config
 from rlvr_jax.data.rows import Problem
-from rlvr_jax.train.resume import check_same_problems, check_same_run, fingerprint
+from rlvr_jax.train.resume import (
+    check_not_lost,
+    check_same_problems,
+    check_same_run,
+    check_steps,
+    fingerprint,
+)
 from rlvr_jax.validate import ConfigError
 
 
@@ -62,6 +68,8 @@ def test_what_does_not_change_the_learning_may_change(folder):
     free.batch.logprob_chunk_tokens = 64
     free.batch.packing = True
     free.model.remat = "none"
+    free.rollout.prompts_at_once = 4
+    free.replay.save_every = 5
     check_same_run(free, folder)
 
 
@@ -102,6 +110,32 @@ def test_more_steps_unless_the_learning_rate_depends_on_them(tmp_path, schedule)
         check_same_run(config, tmp_path)
 
 
+def test_more_steps_of_batches_sampled_ahead_are_another_run(tmp_path):
+    """The last batches were not begun beyond the end: in a longer run they are."""
+    config = Config(steps=100)
+    config.rollout.staleness = 1
+    config_lib.save(config, tmp_path / "config.json")
+    config.steps = 200
+    with pytest.raises(ConfigError, match=r"\n  steps: 100 there, 200 now\n"):
+        check_same_run(config, tmp_path)
+
+
+def test_evaluations_may_not_change_where_they_decide_on_resets(tmp_path):
+    config = Config()
+    config.objective.reset_after_evaluations = 2
+    config_lib.save(config, tmp_path / "config.json")
+    config.evaluation.prompts = 8
+    with pytest.raises(ConfigError, match=r"evaluation.prompts: 64 there, 8 now"):
+        check_same_run(config, tmp_path)
+
+
+def test_fewer_steps_than_were_done_are_an_error():
+    check_steps(20, None)
+    check_steps(20, 20)
+    with pytest.raises(ConfigError, match="steps=10, and the run has done 20: give 20"):
+        check_steps(10, 20)
+
+
 def test_a_setting_that_the_older_run_did_not_know_is_listed(folder):
     saved = json.loads((folder / "config.json").read_text())
     del saved["objective"]["beta"]
@@ -128,6 +162,12 @@ def problems(count=3, **changes):
     return [Problem(id=f"p-{i}", question=f"{i} + 1 =", **fields) for i in range(count)]
 
 
+def test_what_else_a_row_says_belongs_to_the_problem():
+    """Levels, domains and worked solutions decide on what is drawn and paid."""
+    changed = problems(meta={"level": 2})
+    assert fingerprint(changed)["sha256"] != fingerprint(problems())["sha256"]
+
+
 def test_the_same_problems_continue():
     check_same_problems(problems(), json.loads(json.dumps(fingerprint(problems()))))
     check_same_problems(problems(), None)  # a checkpoint from before there was one
@@ -148,3 +188,33 @@ def test_other_problems_are_refused(now, counts):
         check_same_problems(now, fingerprint(problems()))
     assert f"changed since the checkpoint ({counts})" in str(caught.value)
     assert str(caught.value).startswith("data.train: ")
+
+
+@pytest.mark.parametrize(
+    ("trace", "message"),
+    [
+        ("spoilt_checkpoints/6-0", "spoilt_checkpoints/ holds some"),
+        ("summary.json", "summary.json is written after the last one"),
+        ("metrics.jsonl", "metrics.jsonl has 4 steps"),
+    ],
+)
+def test_a_run_whose_checkpoints_are_gone_does_not_begin_again(
+    tmp_path, trace, message
+):
+    """From step 0 it would erase the records of what it had learned."""
+    (tmp_path / trace).parent.mkdir(exist_ok=True)
+    (tmp_path / trace).write_text("".join(f'{{"step": {n}}}\n' for n in range(4)))
+    check_not_lost(tmp_path, latest=6, every_steps=1)
+    with pytest.raises(ConfigError, match=message) as caught:
+        check_not_lost(tmp_path, latest=None, every_steps=1)
+    assert "put the checkpoints back, or remove the folder" in str(caught.value)
+
+
+@pytest.mark.parametrize("every_steps", [0, 2])
+def test_a_run_killed_before_its_first_checkpoint_begins_again(tmp_path, every_steps):
+    """Nothing is lost: the same steps are made again."""
+    check_not_lost(tmp_path, latest=None, every_steps=every_steps)
+    (tmp_path / "metrics.jsonl").write_text(
+        "".join(f'{{"step": {n}}}\n' for n in range(4)) + '{"step": 4'
+    )
+    check_not_lost(tmp_path, latest=None, every_steps=every_steps)

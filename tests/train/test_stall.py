@@ -31,6 +31,7 @@ def test_a_resumed_run_stalls_at_the_same_steps(stop):
     second.restore(first.state())
     found += [step for step in range(stop, len(SCORES)) if second(step, SCORES[step])]
     assert found == stalls(2)
+    assert second.last == found[-1] if found else second.last == -1
     fresh = Stall(2)
     fresh.restore(Stall(2).state())
     assert not fresh(0, 0.0)

@@ -3,8 +3,10 @@
 import jax
 import numpy as np
 import pytest
+from flax import nnx
 
 from rlvr_jax.config import WarmupConfig
+from rlvr_jax.models.lora import add_adapters, is_adapter
 from rlvr_jax.train import warmup as module
 from rlvr_jax.train.batches import PromptBatches
 from rlvr_jax.train.warmup import Warmup
@@ -99,3 +101,22 @@ def test_a_solution_longer_than_a_completion_is_refused(policy):
         "warmup: the longest worked solution has 8 tokens, more than "
         "rollout.max_completion_tokens=7; raise it."
     )
+
+
+def test_with_adapters_the_weights_stay_as_they_are():
+    """LoRA: the cold start, too, moves nothing but the adapters."""
+    decoder = nnx.merge(*tiny.policy())
+    add_adapters(decoder, rank=2, alpha=4.0, seed=0)
+    graphdef, parameters = nnx.split(decoder)
+    before = jax.tree.map(np.array, parameters)
+    found, losses = warmup(graphdef, steps=4).run(parameters)
+    assert losses[-1] < losses[0]
+    moved = set()
+    for (path, old), new in zip(
+        jax.tree_util.tree_leaves_with_path(before), jax.tree.leaves(found), strict=True
+    ):
+        name = [k.key for k in path if isinstance(k, jax.tree_util.DictKey)][-1]
+        if (np.asarray(new) != old).any():
+            moved.add(name)
+    assert moved
+    assert all(is_adapter(name) for name in moved)

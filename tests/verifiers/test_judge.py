@@ -296,6 +296,7 @@ def test_the_judge_holds_up_no_other_verifier():
             RewardConfig(),
             {"exact": "answer"},
             Pool(),
+            (1,),
             judge=judge,
         )
         lengths = np.array([[2], [6]], np.int32)

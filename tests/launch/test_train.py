@@ -1,0 +1,42 @@
+"""Which errors of a run are one line, and which keep their traceback."""
+
+import pytest
+
+from launch import train
+from rlvr_jax.config import Config
+from rlvr_jax.rollout.scoring import VerifierFailure
+from rlvr_jax.validate import ConfigError
+
+
+@pytest.fixture
+def ends_with(monkeypatch):
+    """`train.main` with a run that is `body`."""
+    monkeypatch.setattr(train, "give_virtual_devices_threads", lambda: None)
+    monkeypatch.setattr(train, "start_processes", lambda _: None)
+    monkeypatch.setattr(train, "use_compilation_cache", lambda: None)
+    monkeypatch.setattr(train, "_DISTRIBUTED", type("Flag", (), {"value": "auto"}))
+
+    def run(body):
+        monkeypatch.setattr(train, "run_training", body)
+        return train.main(Config())
+
+    return run
+
+
+@pytest.mark.parametrize("kind", [ValueError, OSError, VerifierFailure, ConfigError])
+def test_what_is_said_to_the_user_is_one_line(ends_with, kind):
+    def refuses(_):
+        raise kind(
+            "data.train: the file is not there",
+        )
+
+    with pytest.raises(ConfigError, match=r"^data\.train: the file is not there$"):
+        ends_with(refuses)
+
+
+def test_a_bug_keeps_its_traceback(ends_with):
+    """`int` and `max` raise a ValueError with nothing to change in the settings."""
+    for body in (lambda _: int("seven"), lambda _: max([])):
+        with pytest.raises(ValueError) as caught:  # noqa: PT011
+            ends_with(body)
+        assert not isinstance(caught.value, ConfigError)
