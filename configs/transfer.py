@@ -10,8 +10,8 @@ sums alone. The question is whether letters are worked out more often too.
     python -m launch.evaluate --counts untrained.jsonl --checkpoint runs/transfer
 
 The second training goes on from the first one's cold start. The last command prints the
-gap to the untrained policy by domain, paired by problem, with its interval. Figures of a
-smaller decoder are in docs/log.md. To vary: --config.seed, and
+gap to the untrained policy by domain, paired by problem, with its interval. Figures of
+a smaller decoder are in docs/log.md. To vary: --config.seed, and
 --config.curriculum.stages='[{"mix": {"letters": 1}}]' for the other way round.
 """
 

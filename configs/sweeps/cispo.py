@@ -14,8 +14,8 @@ configs/sweeps/dapo_ablation.py; the rows of the 32B recipe, for a pod:
     python -m launch.sweep --config configs/sweeps/cispo.py \\
         --base configs/dapo_qwen32b.py --config.evaluation.every_steps=20
 
-Measured tables are in docs/log.md. To vary: --seeds, --config.steps,
---config.batch.minibatches_per_step.
+Never run here in full; rlvr_jax/toys/strategies.py has a toy of it. To vary: --seeds,
+--config.steps, --config.batch.minibatches_per_step.
 """
 
 from rlvr_jax.config import (

@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 from flax import nnx
 
+from rlvr_jax.core.gae import gae
+from rlvr_jax.core.returns import token_rewards
 from rlvr_jax.train import reward_model
-from rlvr_jax.train.critic import values_by
+from rlvr_jax.train.critic import critic_metrics, new_critic, values_by
 from rlvr_jax.train.evaluation import Evaluation
 from rlvr_jax.train.micro_batches import Prompts
 from rlvr_jax.train.reward_model import Judged, fit, scores_of, train_reward_model
@@ -91,6 +93,78 @@ def test_after_every_token_it_is_a_value_function():
     at_end = values[np.arange(2000), data.completion_lengths]
     found = [at_end[kinds == kind].mean() for kind in range(4)]
     np.testing.assert_allclose(found, PLANTED, atol=0.07)
+
+
+def along_the_way(count: int, seed: int) -> Judged:
+    """Completions of 8 tokens that say from the first on whether they are good (right
+    in 9 of 10) or bad (1 of 10). Three of ten are cut before their closing token, and
+    earn nothing, as an answer that was not given."""
+    rng = np.random.default_rng(seed)
+    good, cut = rng.random(count) < 0.5, rng.random(count) < 0.3
+    tokens = rng.integers(10, 35, (count, 8)) + np.where(good, 0, 25)[:, None]
+    tokens[~cut, -1] = np.where(good[~cut], 5, 6)
+    right = rng.random(count) < np.where(good, 0.9, 0.1)
+    return Judged(
+        prompt_tokens=np.full((count, 1), 60, np.int32),
+        prompt_lengths=np.ones(count, np.int32),
+        completion_tokens=tokens.astype(np.int32),
+        completion_lengths=np.full(count, 8, np.int32),
+        rewards=(right & ~cut).astype(np.float32),
+    )
+
+
+def at_step_0(predict: str) -> tuple[dict[str, float], np.ndarray]:
+    """The critic's metrics, and the mean advantage by place, of 2,000 completions."""
+    graphdef, policy = bigram.policy()
+    parameters = new_critic(policy, 8)
+    if predict != "zero":
+        parameters, _ = train_reward_model(
+            graphdef,
+            policy,
+            8,
+            along_the_way(4000, 0),
+            predict=predict,
+            learning_rate=0.03,
+            batch_size=100,
+            epochs=3,
+        )
+    data = along_the_way(2000, 1)
+    prompts = Prompts(jnp.asarray(data.prompt_tokens), jnp.asarray(data.prompt_lengths))
+    decoder = nnx.merge(graphdef, parameters["decoder"])
+    read = jnp.asarray(data.completion_tokens)[:, None]
+    values = values_by(decoder, parameters, prompts, read)
+    mask = jnp.ones((2000, 8))
+    returns = mask * data.rewards[:, None]
+    metrics = critic_metrics(values[:, None], returns[:, None], mask[:, None] > 0)
+    paid = token_rewards(jnp.asarray(data.rewards), mask)
+    advantages = gae(paid, values, mask, lam=0.95)
+    found = {name: float(value) for name, value in metrics.items()}
+    return found, np.asarray(advantages.mean(axis=0))
+
+
+def test_values_at_step_0_from_a_reward_model_and_from_zero():
+    """OBJ-04, F-10 of VC-PPO: a reward model is right about whole completions (.9 and
+    .1 here) and has seen that those without an end earn nothing, so that as a critic it
+    calls all unfinished text worthless: it explains no more than a critic at 0, its
+    values are too low by the mean return, .7 x .5 = .35, and the advantages of early
+    tokens are positive whatever they say. One that was trained after every token has
+    neither bias: from the second token on V is .63 or .07, with an explained variance
+    of .28^2 / (.35 x .65) = .34 there (and none before the first of eight tokens)."""
+    zero, of_zero = at_step_0("zero")
+    assert zero["critic/explained_variance"] == 0
+    assert zero["critic/bias_first"] == pytest.approx(-0.35, abs=0.03)
+    end, of_end = at_step_0("end")
+    assert end["critic/explained_variance"] == pytest.approx(0, abs=0.06)
+    assert end["critic/bias_last"] == pytest.approx(-0.35, abs=0.06)
+    tokens, of_tokens = at_step_0("tokens")
+    expected = 0.28**2 / (0.35 * 0.65) * 7 / 8
+    assert tokens["critic/explained_variance"] == pytest.approx(expected, abs=0.06)
+    for part in ("critic/bias_first", "critic/bias_last"):
+        assert tokens[part] == pytest.approx(0, abs=0.04)
+    # By place: the mean advantage that tokens get for being early.
+    assert (of_end[1:] > 0.15).all()
+    assert (of_zero > 0.15).all()
+    np.testing.assert_allclose(of_tokens[1:], 0, atol=0.05)
 
 
 def test_the_policy_stays_and_the_last_batch_may_be_short():
