@@ -25,7 +25,7 @@ Mathematics only, where theirs mixes code, instructions and chat.
 
 Its plan on v5p:4x4x4, mesh (1, 8, 8), by the estimate (`--nocompile`):
 
-    memory of 95 GiB      train 24.0, prefill 3.2, decode 35.0
+    memory of 95 GiB      train 24.6, prefill 3.2, decode 35.0
     FLOPs of a step      2.31e+18, useful 1.57e+18
     time of a step       2,717 s: sampling 2,566, learning 151
     cost of a step       48.3 chip-hours, $202.90

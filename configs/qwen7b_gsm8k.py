@@ -19,11 +19,11 @@ Its plan on v5e:16x16, mesh (1, 64, 4), by the estimate (`--nocompile`):
 
     memory of 16 GiB      train 2.8, prefill 1.3, decode 2.0
     FLOPs of a step      5.7e+17, useful 4.58e+17
-    time of a step       38 s: sampling 14, learning 24
-    cost of a step       2.7 chip-hours, $3.26
+    time of a step       52 s: sampling 28, learning 24
+    cost of a step       3.7 chip-hours, $4.44
 
 All completions at their limit, 40 % of peak FLOPs, 70 % of bandwidths: 105 steps would
-take 0.0 days. Never run here.
+take 1.5 hours. Never run here.
 
 To vary: --config.objective=dapo, --config.mesh.shape.
 """

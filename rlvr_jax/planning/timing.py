@@ -2,8 +2,9 @@
 
 A phase takes as long as the slowest of three: its FLOPs at MATMUL of the peak, the
 bytes it reads from memory at MEMORY of the bandwidth, the bytes it sends at LINKS of
-the interconnect. Completions run to the limit: a real step is shorter by the share of
-tokens it does not sample.
+the interconnect in one direction. Sent are weights and gradients over "fsdp"; what is
+reduced over "data" (gradients) and "tensor" (activations) comes on top. Completions run
+to the limit: a real step is shorter by the share of tokens it does not sample.
 """
 
 import dataclasses
@@ -15,7 +16,7 @@ from rlvr_jax.planning.work import Work
 MATMUL, MEMORY, LINKS = 0.4, 0.7, 0.7
 ASSUMPTION = (
     f"{MATMUL:.0%} of peak FLOPs, {MEMORY:.0%} of memory bandwidth, {LINKS:.0%} of the "
-    "links, every completion at its limit"
+    "links one way, all-reduces not counted, every completion at its limit"
 )
 
 
@@ -82,11 +83,14 @@ def step_time(
     chip, chips = topology.chip, topology.chips
     compute = MATMUL * chip.bf16_flops * chips
     memory = MEMORY * chip.hbm_bytes_per_s / chip.devices
-    links = LINKS * chip.ici_bytes_per_s / chip.devices
+    # What a device receives goes one way.
+    links = LINKS * chip.ici_bytes_per_s / 2 / chip.devices
     steps = work.length * work.sampling_rounds
-    epochs = work.updates // work.minibatches
+    # The value model's updates are like the policy's, and it reads the batch once.
+    epochs = work.epochs * (1 + work.critic_updates)
     micros = work.micros_per_update * work.minibatches
-    passes = micros * (epochs * 3 + work.extra_forwards)
+    reads = work.extra_forwards + work.epochs * work.selection
+    passes = micros * (epochs * 3 + reads + bool(work.critic_updates))
     own, others = sampling.whole * width, sampling.gathered * width
     made = sampling.numbers * width
     bound, seconds = {}, {}
