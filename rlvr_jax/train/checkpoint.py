@@ -2,6 +2,7 @@
 
 import logging
 import pathlib
+import sys
 from typing import Any
 
 import jax
@@ -34,8 +35,7 @@ class Checkpoints:
 
     def __init__(self, directory: pathlib.Path, settings: CheckpointConfig):
         """Opens (or makes) the folder; a half-written checkpoint in it is ignored."""
-        # Orbax would print a traceback from a thread for what we raise ourselves.
-        logging.getLogger("absl").setLevel(logging.CRITICAL)
+        _without_late_tracebacks()
         options = ocp.CheckpointManagerOptions(
             preservation_policy=_preservation(settings), enable_async_checkpointing=True
         )
@@ -278,6 +278,25 @@ class Checkpoints:
         except OSError:
             if kind is None:
                 raise
+
+
+def _without_late_tracebacks() -> None:
+    """What we raise ourselves is not printed a second time by those who noticed it.
+
+    Where one array cannot be read or written, Orbax's threads log a traceback, asyncio
+    one for each of the other arrays that nobody waits for, and TensorStore hands
+    Python another as it comes too late for the event loop.
+    """
+    for name in ("absl", "asyncio"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
+    shown = sys.unraisablehook
+
+    def hook(unraisable):
+        if str(unraisable.exc_value) != "Event loop is closed":
+            shown(unraisable)
+
+    if shown.__name__ != hook.__name__:
+        sys.unraisablehook = hook
 
 
 def _preservation(
