@@ -1,5 +1,6 @@
 """Saving and restoring the whole state of a run, through orbax."""
 
+import inspect
 import logging
 import pathlib
 import sys
@@ -284,15 +285,16 @@ def _without_late_tracebacks() -> None:
     """What we raise ourselves is not printed a second time by those who noticed it.
 
     Where one array cannot be read or written, Orbax's threads log a traceback, asyncio
-    one for each of the other arrays that nobody waits for, and TensorStore hands
-    Python another as it comes too late for the event loop.
+    and Python one for each of the other arrays that nobody waits for, and TensorStore
+    hands Python another as it comes too late for the event loop.
     """
     for name in ("absl", "asyncio"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
     shown = sys.unraisablehook
 
     def hook(unraisable):
-        if str(unraisable.exc_value) != "Event loop is closed":
+        unawaited = inspect.iscoroutine(unraisable.object)
+        if not unawaited and str(unraisable.exc_value) != "Event loop is closed":
             shown(unraisable)
 
     if shown.__name__ != hook.__name__:

@@ -141,18 +141,27 @@ def test_a_preemption_notice_to_one_process_stops_both(pair, tmp_path):
 def test_one_process_killed_ends_the_other_and_the_same_command_continues(
     pair, tmp_path, victim
 ):
-    """kill -9 at one of two: the other says so and ends within seconds; continued, the
-    run is bit for bit the one of two processes that nothing befell."""
+    """kill -9 at one of two: the other ends within seconds and says why; continued, the
+    run is bit for bit the one of two processes that nothing befell.
+
+    Where the first one is gone, which coordinates, JAX's own client may be quicker than
+    we are: it says that another task died, and aborts.
+    """
     run_dir = tmp_path / "killed"
     processes = start(run_dir, 2)
     command.wait_for_steps(processes[0], run_dir, 1, log=f"{run_dir}.0.log")
     processes[victim].kill()
     began = time.monotonic()
-    assert processes[1 - victim].wait(timeout=120) == LOST
+    code = processes[1 - victim].wait(timeout=120)
     took = time.monotonic() - began
     print(f"process {victim} killed: the other ended after {took:.1f} s")
     printed = read_logs(run_dir, 2)[1 - victim]
-    assert f"process {1 - victim} of 2 lost another one" in printed, printed
-    assert "Start the same command again" in printed
+    processes[victim].wait()
+    if victim == 0 and code == -signal.SIGABRT:
+        assert "another task died" in printed, printed
+    else:
+        assert code == LOST, printed
+        assert f"process {1 - victim} of 2 lost another one" in printed, printed
+        assert "Start the same command again" in printed
     finish(start(run_dir, 2), run_dir)
     assert_same_run(run_dir, pair[0])
