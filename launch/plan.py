@@ -16,7 +16,8 @@ os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
 import rich
 from absl import flags as absl_flags
-from rich.table import Table
+from rich.box import SIMPLE_HEAD
+from rich.table import Column, Table
 
 from launch import flags
 from rlvr_jax.config import Config
@@ -107,13 +108,16 @@ def _tell(name: str, program: Compiled) -> None:
 
 
 def _print_shardings(plan: PodPlan) -> None:
+    names = Column("parameter", no_wrap=True)
+    numbers = {"justify": "right", "no_wrap": True}
     table = Table(
-        "parameter",
+        names,
         "shape",
         "split",
-        "bytes of a device",
+        Column("bytes of a device", **numbers),
         "split while sampling",
-        "bytes of a device",
+        Column("bytes of a device", **numbers),
+        box=SIMPLE_HEAD,
     )
     for line in sharding_lines(plan):
         table.add_row(*line)

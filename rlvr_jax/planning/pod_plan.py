@@ -228,7 +228,7 @@ def sharding_rows(
     def split(name, shape, mesh):
         spec = parameter_spec(name.removeprefix("layers."), shape, mesh)
         held = math.prod(NamedSharding(mesh, spec).shard_shape(shape))
-        return str(tuple(spec)), held
+        return ", ".join(axis or "-" for axis in spec) or "whole", held
 
     rows = []
     for name, shape in parameter_shapes(architecture).items():

@@ -1,5 +1,6 @@
 """Saving and restoring the whole state of a run, through orbax."""
 
+import functools
 import inspect
 import logging
 import pathlib
@@ -281,6 +282,7 @@ class Checkpoints:
                 raise
 
 
+@functools.cache
 def _without_late_tracebacks() -> None:
     """What we raise ourselves is not printed a second time by those who noticed it.
 
@@ -297,8 +299,7 @@ def _without_late_tracebacks() -> None:
         if not unawaited and str(unraisable.exc_value) != "Event loop is closed":
             shown(unraisable)
 
-    if shown.__name__ != hook.__name__:
-        sys.unraisablehook = hook
+    sys.unraisablehook = hook
 
 
 def _preservation(

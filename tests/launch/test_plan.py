@@ -28,7 +28,7 @@ def test_a_plan_ends_with_one_json_object():
     assert "layers.query" in found.stdout
     last = json.loads(found.stdout.splitlines()[-1])
     assert last["fits"]
-    assert set(last["hbm_gib_per_chip"]) == {"train", "prefill", "decode"}
+    assert set(last["hbm_gib_per_chip"]) == {"reshard", "prefill", "decode", "train"}
 
 
 def test_what_cannot_be_planned_says_why():

@@ -295,7 +295,7 @@ def test_the_table_of_shardings_adds_up():
     found = plan()
     *rows, total = sharding_lines(found)
     table = {row[0]: row for row in rows}
-    assert table["layers.query"][2] == "(None, 'fsdp', 'tensor')"
+    assert table["layers.query"][2] == "-, fsdp, tensor"
     assert table["layers.query"][3] == f"{64 * 5120 * 5120 * 4 // 64:,}"
     assert table["final_norm"][3] == f"{5120 * 4:,}"
     assert int(total[3].replace(",", "")) == sum(r.bytes_per_device for r in found.rows)
@@ -353,9 +353,9 @@ def test_both_meshes_are_shown():
     query = next(row for row in rows if row[0] == "layers.query")
     numbers = 64 * 5120 * 5120 // 64
     assert query[2:] == (
-        "(None, 'fsdp')",
+        "-, fsdp",
         f"{numbers * 4:,}",
-        "(None, 'fsdp', 'tensor')",
+        "-, fsdp, tensor",
         f"{numbers * 2:,}",
     )
     assert int(total[5].replace(",", "")) == sum(

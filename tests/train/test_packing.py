@@ -195,7 +195,8 @@ def test_blocks_of_queries(policy, rollouts, monkeypatch):
     monkeypatch.setattr(attention, "QUERY_BLOCK", 4)
     cut_up = program.__wrapped__(policy[0], 8)(policy[1], rollouts, packing)
     for ours, theirs in zip(cut_up, whole, strict=True):
-        np.testing.assert_allclose(ours, theirs, atol=LOGPROB_ROUNDING)
+        # Seven units in the last place of 9.1 nats were measured.
+        np.testing.assert_allclose(ours, theirs, rtol=1e-6, atol=LOGPROB_ROUNDING)
 
 
 def test_kept_sets_travel_with_their_tokens(policy):

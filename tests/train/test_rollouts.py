@@ -30,7 +30,7 @@ def test_what_ends_a_program_from_inside_comes_out_as_it_was():
         "scorer": types.SimpleNamespace(judged=alarm),
         "train": types.SimpleNamespace(problems=[None] * 2),
         "batches": PromptBatches([[5], [6]], 2, 1, 0, 2, mesh),
-        "step_plan": types.SimpleNamespace(graphdef=graphdef),
+        "sampler": types.SimpleNamespace(graphdef=graphdef, mesh=mesh),
     }.items():
         object.__setattr__(parts, name, value)
     roll = Roller(parts)
