@@ -108,20 +108,18 @@ def _tell(name: str, program: Compiled) -> None:
 
 
 def _print_shardings(plan: PodPlan) -> None:
-    names = Column("parameter", no_wrap=True)
-    numbers = {"justify": "right", "no_wrap": True}
-    table = Table(
-        names,
-        "shape",
-        "split",
-        Column("bytes of a device", **numbers),
-        "split while sampling",
-        Column("bytes of a device", **numbers),
-        box=SIMPLE_HEAD,
-    )
+    columns = [Column("parameter", no_wrap=True), "shape", "split", _bytes("master")]
+    if any(row.spec != row.sampled_spec for row in plan.rows):
+        columns += ["split, sampling", _bytes("sampling")]
+    table = Table(*columns, box=SIMPLE_HEAD)
     for line in sharding_lines(plan):
-        table.add_row(*line)
+        table.add_row(*line[: len(columns)])
     rich.print(table)
+
+
+def _bytes(of: str) -> Column:
+    """Bytes of one device."""
+    return Column(f"bytes, {of}", no_wrap=True, justify="right")
 
 
 if __name__ == "__main__":
