@@ -4,7 +4,6 @@ Called by launch.bench. Math-Verify, where it is installed, is timed on the same
 beside ours and by its own rules.
 """
 
-import json
 import logging
 import pathlib
 import re
@@ -12,6 +11,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from rlvr_jax.data.rows import read_jsonl
 from rlvr_jax.verifiers import base, registry
 from rlvr_jax.verifiers.base import Sample
 
@@ -34,9 +34,7 @@ def bench_verifiers(
     Raises:
       ValueError: the file holds no rows.
     """
-    # Not splitlines(): it would also split at characters inside a text.
-    lines = path.read_text(encoding="utf8").split("\n")
-    rows = [json.loads(line) for line in lines if line.strip()]
+    rows = [row for _, row in read_jsonl(path)]
     if not rows:
         raise ValueError(f"{path} holds no rows")
     function = registry.resolve(verifier)

@@ -9,7 +9,7 @@ import jax
 import numpy as np
 from jax import Device
 from jax.experimental import mesh_utils, multihost_utils
-from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
+from jax.sharding import AbstractMesh, AxisType, Mesh, NamedSharding, PartitionSpec
 
 AXES = ("data", "fsdp", "tensor")
 ROW_AXES = ("data", "fsdp")
@@ -88,6 +88,21 @@ def filled_shape(
     return (sizes[0], sizes[1], sizes[2])
 
 
+def axes_in_words(mesh: Mesh | AbstractMesh) -> str:
+    """A mesh for reading.
+
+    Example:
+      >>> axes_in_words(AbstractMesh((1, 8, 4), AXES))
+      'data 1, fsdp 8, tensor 4'
+    """
+    return ", ".join(f"{axis} {size}" for axis, size in mesh.shape.items())
+
+
+def row_devices(mesh: Mesh | AbstractMesh) -> int:
+    """Devices over which the rows of a batch are split."""
+    return math.prod(mesh.shape[axis] for axis in ROW_AXES)
+
+
 def row_spec(
     mesh: Mesh, shape: Sequence[int], *, setting: str = SHAPE
 ) -> PartitionSpec:
@@ -101,7 +116,7 @@ def row_spec(
     Raises:
       ValueError: neither of the first two axes divides.
     """
-    parts = mesh.shape["data"] * mesh.shape["fsdp"]
+    parts = row_devices(mesh)
     if parts == 1:
         return PartitionSpec()
     for axis, size in enumerate(shape[:2]):
@@ -116,7 +131,7 @@ def row_spec(
 
 def rows_divide(mesh: Mesh, shape: Sequence[int]) -> bool:
     """Whether `row_spec` splits such a batch."""
-    parts = mesh.shape["data"] * mesh.shape["fsdp"]
+    parts = row_devices(mesh)
     return any(size % parts == 0 for size in shape[:2])
 
 

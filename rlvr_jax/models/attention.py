@@ -92,11 +92,11 @@ def _attend(queries, own: KeyValues, prompt: KeyValues | None):
         for name, value in scores.items()
     }
     total = sum(_over_slots(jnp.sum, weights).values())
-    attended = jnp.zeros((), queries.dtype)
-    for name, part in parts.items():
-        share = weights[name] / _in_layout(name, total)[..., None]
-        attended += _attended(share.astype(queries.dtype), name, part.values)
-    return attended
+    shares = {
+        name: (weight / _in_layout(name, total)[..., None]).astype(queries.dtype)
+        for name, weight in weights.items()
+    }
+    return sum(_attended(shares[name], name, p.values) for name, p in parts.items())
 
 
 _LAYOUTS = {"own": ("pgh", "rq"), "prompt": ("ph", "grq")}

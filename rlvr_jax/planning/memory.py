@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from jax.sharding import AbstractMesh, Mesh
 
+from rlvr_jax.mesh.mesh import row_devices
 from rlvr_jax.models.attention import QUERY_BLOCK
 from rlvr_jax.models.decoder import layers_per_group
 from rlvr_jax.planning.flops import mlp_width
@@ -30,10 +31,10 @@ def train_parts(
       weights: numbers of the parameters that one device holds.
     """
     arch, tensor = work.architecture, mesh.shape["tensor"]
-    rows = math.ceil(work.micro[0] * work.micro[1] / _row_devices(mesh))
+    rows = math.ceil(work.micro[0] * work.micro[1] / row_devices(mesh))
     # Where the completions of a prompt are split, each device reads it whole.
-    whole = work.micro[0] % _row_devices(mesh)
-    prompts = work.micro[0] if whole else work.micro[0] // _row_devices(mesh)
+    whole = work.micro[0] % row_devices(mesh)
+    prompts = work.micro[0] if whole else work.micro[0] // row_devices(mesh)
     tokens = rows * work.length + prompts * work.slots
     inner = (3 * mlp_width(arch) + 2 * arch.num_heads * arch.head_dim) / tensor
     layer = tokens * (inner + 4 * arch.hidden_size) * width
@@ -139,7 +140,7 @@ def prefill_parts(
     arch, tensor = work.architecture, mesh.shape["tensor"]
     prompts = work.at_once
     if work.engine != "slots":
-        prompts = math.ceil(prompts / _row_devices(mesh))
+        prompts = math.ceil(prompts / row_devices(mesh))
     inner = (3 * mlp_width(arch) + 2 * arch.num_heads * arch.head_dim) / tensor
     scores = _scores(work, prompts, work.slots, work.slots, tensor)
     return {
@@ -171,7 +172,7 @@ def _decoding(work: Work, mesh: Mesh | AbstractMesh) -> tuple[float, float]:
         # A slot has its prompt to itself, and every device has all of the slots: they
         # are split by heads alone.
         return float(work.decoding), float(work.decoding)
-    prompts = work.at_once / _row_devices(mesh)
+    prompts = work.at_once / row_devices(mesh)
     return prompts, prompts * work.generations
 
 
@@ -191,7 +192,7 @@ def _head(work: Work, mesh: Mesh | AbstractMesh, rows: int, width: int) -> Parts
         whole = arch.vocab_size * arch.hidden_size / tensor
         return {"LM head, whole, and its gradient": 2 * width * whole}
     # A chunk is so many positions of all rows together.
-    positions = max(work.chunk_tokens, rows) / _row_devices(mesh)
+    positions = max(work.chunk_tokens, rows) / row_devices(mesh)
     return {"logits": 4 * positions * arch.vocab_size * 4 / tensor}
 
 
@@ -203,7 +204,3 @@ def _layer(work: Work) -> float:
     if arch.num_experts:
         mlp = arch.num_experts * (3 * arch.moe_intermediate_size + 1)
     return float(arch.hidden_size * (2 * heads + mlp))
-
-
-def _row_devices(mesh: Mesh | AbstractMesh) -> int:
-    return mesh.shape["data"] * mesh.shape["fsdp"]

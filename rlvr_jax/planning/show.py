@@ -1,6 +1,8 @@
 """A pod plan as sections of labels and values."""
 
-from rlvr_jax.mesh.mesh import AXES
+from jax.sharding import AbstractMesh
+
+from rlvr_jax.mesh.mesh import AXES, axes_in_words
 from rlvr_jax.planning.pod_plan import GIB, PodPlan, advice
 from rlvr_jax.planning.timing import ASSUMPTION, chip_hours, dollars_per_step
 from rlvr_jax.planning.work import Work
@@ -48,24 +50,13 @@ def sharding_lines(plan: PodPlan) -> list[tuple[str, ...]]:
     return [*rows, ("all", numbers, "", f"{total:,}", "", f"{sampled:,}")]
 
 
-def axes_in_words(shape: tuple[int, int, int]) -> str:
-    """A mesh for reading.
-
-    Example:
-      >>> axes_in_words((1, 8, 4))
-      'data 1, fsdp 8, tensor 4'
-    """
-    pairs = zip(AXES, shape, strict=True)
-    return ", ".join(f"{axis} {size}" for axis, size in pairs)
-
-
 def _pod(plan: PodPlan) -> dict[str, str]:
     topology, arch = plan.topology, plan.architecture
     return {
         "topology": f"{topology.name}: {topology.chips} chips, {topology.devices} "
         f"devices of {topology.hbm_gib_per_device:g} GiB",
-        "mesh of training": axes_in_words(plan.mesh_shape),
-        "mesh of sampling": axes_in_words(plan.rollout_shape),
+        "mesh of training": axes_in_words(AbstractMesh(plan.mesh_shape, AXES)),
+        "mesh of sampling": axes_in_words(AbstractMesh(plan.rollout_shape, AXES)),
         "model": f"{plan.config.model.architecture or plan.config.model.path}: "
         f"{arch.num_parameters:,} parameters, {arch.num_layers} layers",
         "host memory": f"{plan.host_gib:,.0f} GiB over all hosts while a checkpoint is "

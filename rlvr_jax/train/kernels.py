@@ -10,7 +10,7 @@ from jax.sharding import Mesh
 
 from rlvr_jax.config import Config
 from rlvr_jax.core.fused_head import HeadKernel
-from rlvr_jax.mesh.mesh import ROW_AXES
+from rlvr_jax.mesh.mesh import ROW_AXES, row_devices
 from rlvr_jax.models.architecture import Architecture
 from rlvr_jax.models.splash import Splash
 from rlvr_jax.validate import ConfigError
@@ -127,10 +127,9 @@ def head_kernel_of(
         setting, vocabulary, mesh.shape, tpu, kept_sets=kept_sets, rounded=rounded
     ):
         return None
-    parts = mesh.shape["data"] * mesh.shape["fsdp"]
     return HeadKernel(
         mesh=mesh,
-        row_axes=ROW_AXES if rows % parts == 0 else (),
+        row_axes=ROW_AXES if rows % row_devices(mesh) == 0 else (),
         vocabulary_axis="tensor" if mesh.shape["tensor"] > 1 else None,
         interpret=not tpu,
     )

@@ -16,7 +16,7 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jaxtyping import Array, Int
 
-from rlvr_jax.mesh.mesh import ROW_AXES, put, row_spec
+from rlvr_jax.mesh.mesh import ROW_AXES, put, row_devices, row_spec
 
 WORTH = 0.9
 """Packed rows with more than this share of the plain slots are not worth a program."""
@@ -148,7 +148,7 @@ def layout_of(
 ) -> Layout | None:
     """Where `pack` puts completions; None if they have as good as rows of their own."""
     generations = lengths.shape[1]
-    devices = mesh.shape["data"] * mesh.shape["fsdp"]
+    devices = row_devices(mesh)
     by_prompt = len(row_spec(mesh, (micro_batch_prompts, generations))) == 1
     blocks = devices if by_prompt else 1
     layouts = [

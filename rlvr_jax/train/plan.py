@@ -5,8 +5,8 @@ import math
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.sharding import Mesh
 
+from rlvr_jax.mesh.mesh import axes_in_words, row_devices
 from rlvr_jax.mesh.sharding import bytes_per_device, parameter_shardings
 from rlvr_jax.train.disclosure import disclosure
 from rlvr_jax.train.micro_batches import micro_batch_shape
@@ -38,13 +38,10 @@ def plan_sections(setup: Setup, resumes_at: int | None) -> Sections:
 
 def _devices(setup: Setup) -> str:
     """The mesh, or those of training and sampling."""
-
-    def words(mesh):
-        return ", ".join(f"{axis} {size}" for axis, size in mesh.shape.items())
-
-    if setup.sampler.mesh == setup.mesh:
-        return words(setup.mesh)
-    return f"{words(setup.mesh)}; sampling as {words(setup.sampler.mesh)}"
+    training, sampling = setup.mesh, setup.sampler.mesh
+    if sampling == training:
+        return axes_in_words(training)
+    return f"{axes_in_words(training)}; sampling as {axes_in_words(sampling)}"
 
 
 def _model(setup: Setup) -> dict[str, str]:
@@ -162,15 +159,11 @@ def _memory(setup: Setup) -> dict[str, str]:
     slots = prompts * setup.batches.slots + rows * config.rollout.max_completion_tokens
     kv_heads = math.ceil(arch.num_kv_heads / sampling.shape["tensor"])
     per_slot = 2 * arch.num_layers * kv_heads * arch.head_dim * width
-    found["cache while sampling"] = gib(slots * per_slot / _row_devices(sampling))
+    found["cache while sampling"] = gib(slots * per_slot / row_devices(sampling))
     # A chunk's logits live about three times over: logits, log-probs, their gradient.
     chunk = max(config.batch.logprob_chunk_tokens, 1) * arch.vocab_size * 4 * 3
-    found["logits in training"] = gib(chunk / _row_devices(mesh))
+    found["logits in training"] = gib(chunk / row_devices(mesh))
     return found
-
-
-def _row_devices(mesh: Mesh) -> int:
-    return mesh.shape["data"] * mesh.shape["fsdp"]
 
 
 def _programs(setup: Setup) -> dict[str, str]:
