@@ -39,6 +39,14 @@ from tests.end_to_end import command
             ["--config.objective=vc_ppo", "--config.critic.path=absent"],
             "absent/config.json does not exist",
         ),
+        (
+            [
+                "--config.curriculum.stages="
+                '[{"until": 1, "max_completion_tokens": 2}, {}]',
+                "--config.objective.overlong_buffer_tokens=3",
+            ],
+            "overlong_buffer_tokens=3 exceeds max_completion_tokens=2 of stage 1",
+        ),
         (["--config.reward.verifier=maths"], "did you mean"),
         (["--config.rollout.stop=('ab',)"], "rollout.stop"),
     ],
