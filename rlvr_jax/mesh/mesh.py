@@ -7,7 +7,6 @@ from typing import Any
 
 import jax
 import numpy as np
-from jax import Device
 from jax.experimental import mesh_utils, multihost_utils
 from jax.sharding import AbstractMesh, AxisType, Mesh, NamedSharding, PartitionSpec
 
@@ -18,8 +17,12 @@ SHAPE, ROLLOUT_SHAPE = "mesh.shape", "mesh.rollout_shape"
 """The settings that shapes come from, for errors that name them."""
 
 
-def make_mesh(shape: Sequence[int], devices: Sequence[Device] | None = None) -> Mesh:
+def make_mesh(shape: Sequence[int], devices: Sequence[Any] | None = None) -> Mesh:
     """The mesh of `shape` over axes (data, fsdp, tensor); one -1 takes what is left.
+
+    Args:
+      shape: sizes of the axes.
+      devices: jax.Device each (jaxlib says nothing about its types); all by default.
 
     Raises:
       ValueError: the shape does not multiply to the number of devices.

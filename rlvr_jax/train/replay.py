@@ -156,8 +156,9 @@ def _stages(
     given = {name: jnp.asarray(value) for name, value in arrays.items()}
     rollouts = Rollouts(
         **{
-            field.name: given.get(f"rollouts/{field.name}")
-            for field in dataclasses.fields(Rollouts)
+            name.removeprefix("rollouts/"): value
+            for name, value in given.items()
+            if name.startswith("rollouts/")
         }
     )
     rewards, correct = given["rewards"], given["correct"]
@@ -165,7 +166,8 @@ def _stages(
     found: dict[str, Array] = {}
 
     def before(stage: str) -> Array:
-        return given.get(f"stage/{stage}", found.get(stage))
+        stored = f"stage/{stage}"
+        return given[stored] if stored in given else found[stage]
 
     found["shaped_rewards"] = shaped_rewards(
         rewards, correct, rollouts, objective, max_completion_tokens
