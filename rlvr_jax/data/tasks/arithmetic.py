@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from rlvr_jax.data.tasks.draft import Draft
+from rlvr_jax.errors import UserError
 
 _APPLY = {"+": operator.add, "-": operator.sub, "*": operator.mul}
 
@@ -36,22 +37,22 @@ class Options:
     def __post_init__(self) -> None:
         """Refuses impossible values."""
         if not self.operators or set(self.operators) - set(_APPLY):
-            raise ValueError(f"operators are out of '+-*', got {self.operators!r}")
+            raise UserError(f"operators are out of '+-*', got {self.operators!r}")
         if not 0 <= self.min_operand <= self.max_operand:
-            raise ValueError(
+            raise UserError(
                 "needs 0 <= min_operand <= max_operand, got "
                 f"{self.min_operand} and {self.max_operand}"
             )
         if not 0 <= self.guesses <= 10:
-            raise ValueError(f"guesses is out of 0..10, got {self.guesses}")
+            raise UserError(f"guesses is out of 0..10, got {self.guesses}")
         if not 0 <= self.twice <= 10 - self.guesses:
-            raise ValueError(
+            raise UserError(
                 f"guesses + twice is out of 0..10, got {self.guesses} + {self.twice}"
             )
         if self.terms < 2:
-            raise ValueError(f"terms is at least 2, got {self.terms}")
+            raise UserError(f"terms is at least 2, got {self.terms}")
         if self.wording not in ("equation", "question"):
-            raise ValueError(
+            raise UserError(
                 f"wording is 'equation' or 'question', got {self.wording!r}"
             )
 
