@@ -142,6 +142,6 @@ def test_recognising_is_cheaper_than_generating():
     # A vote pays for no verifier.
     assert ranking_flops(2, 200, generator=6e9) == ranked(1)
     small = simulate(HARD, problems=2000, n=64)
-    needed = budget_for(3 * HARD.right, np.arange(1, 65), small.best)
+    needed = budget_for(3 * HARD.right, np.arange(1, 65), np.asarray(small.best))
     assert 4 < needed < 7
     assert ranked(needed) < one / 2
