@@ -1,9 +1,9 @@
 """A small decoder learns to work sums out, on a laptop CPU and without any download.
 
-The cold start shows it eight bare guesses for every two worked solutions of
-"3 + 1 + 4 + 2 =". It can do both by then and mostly guesses. RLVR with the math
-verifier finds that working it out pays: completions grow, entropy falls, pass@1 rises
-several times over, on held-out sums too.
+The cold start shows it eight bare guesses, off by up to 12, for every two worked
+solutions of "3 + 1 + 4 + 2 =". It can do both by then and mostly guesses. RLVR with
+the math verifier finds that working it out pays: completions grow, entropy falls,
+pass@1 rises several times over, on held-out sums too.
 
     python -m launch.train --config configs/quickstart.py
 
@@ -40,7 +40,8 @@ def get_config() -> Config:
         data=DataConfig(
             train="task:arithmetic",
             task_options=(
-                '{"operators": "+", "max_operand": 4, "terms": 4, "guesses": 8}'
+                '{"operators": "+", "max_operand": 4, "terms": 4, '
+                '"guesses": 8, "guess_error": 12}'
             ),
             template="raw",
             max_prompt_tokens=32,

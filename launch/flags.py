@@ -11,6 +11,7 @@ from ml_collections import config_flags
 
 from rlvr_jax.config import Config, Objective
 from rlvr_jax.core.presets import PRESETS
+from rlvr_jax.errors import UserError
 from rlvr_jax.validate import ConfigError, validate
 
 
@@ -67,7 +68,7 @@ def run(main: Callable[[Config], int | None]) -> None:
         _check_names(sys.argv[1:])
         _check_groups(sys.argv[1:])
         app.run(with_config, flags_parser=_parse)
-    except (ConfigError, flags.Error, FileNotFoundError) as error:
+    except (UserError, flags.Error, FileNotFoundError) as error:
         print(f"error: {_plain(error)}", file=sys.stderr)
         sys.exit(2)
 

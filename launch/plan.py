@@ -45,10 +45,7 @@ def main(config: Config) -> int:
     """Prints the plan; 0 if it fits, 1 if not."""
     if not _TOPOLOGY.value:
         raise ConfigError("plan: give a topology, as --topology=v5p:4x4x4.")
-    try:
-        plan = _plan(config)
-    except ValueError as error:
-        raise ConfigError(str(error)) from error
+    plan = _plan(config)
     if plan is None:
         print("no mesh, micro-batch and remat policy fits: take more chips.")
         return 1

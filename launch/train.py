@@ -7,7 +7,6 @@ started once per host (docs/pods.md).
 
 import os
 import pathlib
-import traceback
 
 import jax
 from absl import flags as absl_flags
@@ -16,10 +15,10 @@ from launch import flags
 from launch.processes import CHOICES, start_processes
 from launch.virtual_devices import give_virtual_devices_threads
 from rlvr_jax.config import Config
+from rlvr_jax.errors import UserError
 from rlvr_jax.rollout.scoring import VerifierFailure
 from rlvr_jax.train.lock import LockLost
 from rlvr_jax.train.loop import run as run_training
-from rlvr_jax.validate import ConfigError
 
 _DISTRIBUTED = absl_flags.DEFINE_enum(
     "distributed", "auto", CHOICES, "Whether this is one process of several."
@@ -33,21 +32,9 @@ def main(config: Config) -> int:
     use_compilation_cache()
     try:
         run_training(config)
-    except (ValueError, OSError, VerifierFailure, LockLost) as error:
-        if isinstance(error, ValueError) and not _is_meant(error):
-            raise
-        raise ConfigError(str(error)) from error
+    except (OSError, VerifierFailure, LockLost) as error:
+        raise UserError(str(error)) from error
     return 0
-
-
-def _is_meant(error: ValueError) -> bool:
-    """Whether it was raised on purpose, with a message for the user.
-
-    What a library raises, or the language itself, is a bug of ours: its traceback
-    says where.
-    """
-    last = traceback.extract_tb(error.__traceback__)[-1]
-    return (last.line or "").startswith("raise")
 
 
 def use_compilation_cache() -> None:

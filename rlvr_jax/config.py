@@ -10,6 +10,7 @@ import json
 import pathlib
 from typing import Any
 
+from rlvr_jax.errors import UserError
 from rlvr_jax.objective_config import CriticConfig, Objective
 
 
@@ -506,7 +507,7 @@ def from_dict(saved: dict[str, Any]) -> Config:
     """Settings that `save` wrote; those that the file does not name have the default.
 
     Raises:
-      ValueError: it names a setting that does not exist (any more).
+      UserError: it names a setting that does not exist (any more).
     """
     return _filled(Config, saved, "")
 
@@ -516,7 +517,7 @@ def _filled(kind: type, saved: dict[str, Any], prefix: str) -> Any:
     values = {}
     for name, value in saved.items():
         if name not in known:
-            raise ValueError(
+            raise UserError(
                 f"config: the settings hold {prefix}{name}, which is none; they are of "
                 "another version of the project"
             )

@@ -7,6 +7,7 @@ from typing import Any
 
 from rlvr_jax import objective_rules
 from rlvr_jax.config import Config
+from rlvr_jax.errors import UserError
 from rlvr_jax.ignored import ignored, setting
 
 CHOICES: dict[str, tuple[str, ...]] = {
@@ -166,7 +167,7 @@ _SHARES = (
 )
 
 
-class ConfigError(ValueError):
+class ConfigError(UserError):
     """Settings that cannot run; the message lists each fault and what to change."""
 
 

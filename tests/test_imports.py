@@ -32,20 +32,24 @@ class Layer:
 LAYERS = {
     "types": Layer(set(), JAX),
     "objective_config": Layer(set(), set()),
-    "config": Layer({"objective_config"}, set()),
+    "errors": Layer(set(), set()),
+    "config": Layer({"objective_config", "errors"}, set()),
     "objective_rules": Layer({"config"}, set()),
     "ignored": Layer({"config", "objective_config", "core", "objective_rules"}, set()),
-    "validate": Layer({"config", "core", "objective_rules", "ignored"}, set()),
+    "validate": Layer(
+        {"config", "errors", "core", "objective_rules", "ignored"}, set()
+    ),
     "sweeps": Layer({"config", "ignored", "validate"}, set()),
     # numpy for pass@k, which is counted on the host in float64.
     "core": Layer({"types"}, JAX | {"numpy"}),
     # Worker processes start from here: no arrays, no devices.
-    "verifiers": Layer(set(), {"mpmath"}),
-    "mesh": Layer({"types", "config"}, ANY),
-    "models": Layer({"types", "config", "core", "mesh"}, ANY),
-    "data": Layer({"types", "config"}, ANY),
+    "verifiers": Layer({"errors"}, {"mpmath"}),
+    "mesh": Layer({"types", "config", "errors"}, ANY),
+    "models": Layer({"types", "config", "errors", "core", "mesh"}, ANY),
+    "data": Layer({"types", "config", "errors"}, ANY),
     "rollout": Layer(
-        {"types", "config", "core", "mesh", "models", "data", "verifiers"}, ANY
+        {"types", "config", "errors", "core", "mesh", "models", "data", "verifiers"},
+        ANY,
     ),
     "analysis": Layer({"types", "config", "core"}, ANY),
     "toys": Layer({"types", "core"}, JAX | {"numpy"}),
@@ -137,6 +141,7 @@ def test_every_import_keeps_to_its_layer():
         ("core", "optax"),
         ("types", "rlvr_jax.core.kl"),
         ("config", "numpy"),
+        ("core", "rlvr_jax.errors.UserError"),
         ("verifiers", "numpy"),
         ("verifiers", "rlvr_jax.types.Rollouts"),
         ("data", "rlvr_jax.models.decoder"),

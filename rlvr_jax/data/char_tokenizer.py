@@ -6,6 +6,7 @@ import tokenizers
 from tokenizers import AddedToken, Regex, decoders, models, pre_tokenizers
 
 from rlvr_jax.data.tokenizer import Tokenizer
+from rlvr_jax.errors import UserError
 
 PRINTABLE = "\n" + string.digits + string.ascii_letters + string.punctuation + " "
 PAD, EOS = "<pad>", "<eos>"
@@ -27,11 +28,11 @@ class CharTokenizer(Tokenizer):
           alphabet: all characters that texts may have, each once.
 
         Raises:
-          ValueError: a character comes twice, or there is none.
+          UserError: a character comes twice, or there is none.
         """
         if not alphabet or len(set(alphabet)) < len(alphabet):
             twice = sorted({c for c in alphabet if alphabet.count(c) > 1})
-            raise ValueError(
+            raise UserError(
                 f"CharTokenizer: needs an alphabet of different characters, got {twice}"
                 " more than once"
                 if twice

@@ -16,6 +16,8 @@ import jinja2.nodes
 import jinja2.parser
 import jinja2.sandbox
 
+from rlvr_jax.errors import UserError
+
 Messages = Sequence[Mapping[str, Any]]
 
 
@@ -49,7 +51,7 @@ def render(
       The text, special tokens spelled out.
 
     Raises:
-      ValueError: the template is not valid, or refuses the messages.
+      UserError: the template is not valid, or refuses the messages.
     """
     try:
         return _compiled(template).render(
@@ -58,13 +60,13 @@ def render(
             **{"tools": None, "documents": None} | dict(variables),
         )
     except jinja2.TemplateSyntaxError as error:
-        raise ValueError(
+        raise UserError(
             f"the model's chat template is not valid: {error.message} on line "
             f"{error.lineno}; repair it, or set data.template=raw"
         ) from error
     except (jinja2.TemplateError, TypeError) as error:
         roles = ", ".join(str(message.get("role")) for message in messages)
-        raise ValueError(
+        raise UserError(
             f"the model's chat template refuses messages of the roles {roles}: "
             f"{error}. A model without a system role needs data.system_prompt empty"
         ) from error

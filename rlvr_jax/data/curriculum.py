@@ -21,17 +21,18 @@ from rlvr_jax.data.pass_rates import PassRates
 from rlvr_jax.data.rows import Problem
 from rlvr_jax.data.stage_orders import mix_weights, stage_order, stage_parts
 from rlvr_jax.data.stages import parse_stages, stage_at
+from rlvr_jax.errors import UserError
 
 _DRAWS = 2**32
 """Keeps the random numbers of prioritised draws apart from those of epochs."""
 _CHUNK = 1024
 
 
-class CurriculumExhausted(ValueError):
+class CurriculumExhausted(UserError):
     """No problem is left that the rules let a step draw."""
 
 
-class BatchShort(ValueError):
+class BatchShort(UserError):
     """The bound on generation was hit under when_short="error"."""
 
 
@@ -118,7 +119,7 @@ class Curriculum:
             step, so that draws may have any size.
 
         Raises:
-          ValueError: a stage or mix is not of its form, or keeps no problem; no row
+          UserError: a stage or mix is not of its form, or keeps no problem; no row
             has the pass_rate_field.
         """
         self.settings, self.seed, self.streams = settings, seed, streams
@@ -215,7 +216,7 @@ class Curriculum:
         """Puts back what `state` gave.
 
         Raises:
-          ValueError: it was of other data.
+          UserError: it was of other data.
         """
         self.rates.restore(state["rates"])
         self._stage, self._place = state["stage"], state["place"]
@@ -269,7 +270,7 @@ def _known_rates(problems: Sequence[Problem], field: str) -> np.ndarray | None:
     values = [problem.meta.get(field) for problem in problems]
     if all(value is None for value in values):
         known = sorted({key for problem in problems for key in problem.meta})
-        raise ValueError(
+        raise UserError(
             names.unknown("field", field, known, "curriculum.pass_rate_field")
         )
     try:
@@ -277,7 +278,7 @@ def _known_rates(problems: Sequence[Problem], field: str) -> np.ndarray | None:
     except (TypeError, ValueError):
         rates = np.array([2.0])
     if np.nanmin(rates) < 0 or np.nanmax(rates) > 1:
-        raise ValueError(
+        raise UserError(
             f"curriculum.pass_rate_field={field!r} needs numbers from 0 to 1 in every "
             "row that has it"
         )

@@ -19,6 +19,8 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from rlvr_jax.errors import UserError
+
 Row = Mapping[str, Any]
 
 _LEVEL = re.compile(r"Level (\d+)")
@@ -141,7 +143,7 @@ def _verl(row: Row) -> dict[str, Any]:
         prompt = match[1]
     reward_model = row["reward_model"]
     if not isinstance(reward_model, Mapping):
-        raise ValueError(f"reward_model needs a ground_truth, got {reward_model!r:.60}")
+        raise UserError(f"reward_model needs a ground_truth, got {reward_model!r:.60}")
     found = {"question": prompt, "answer": reward_model.get("ground_truth")}
     index = (row.get("extra_info") or {}).get("index")
     # open-r1's processed form has an empty solution in each row.
@@ -155,7 +157,7 @@ def _competition(row: Row) -> dict[str, Any]:
     if answer is None and isinstance(solution, str):
         answer = last_box(solution)
     if answer is None:
-        raise ValueError("has neither an answer nor a solution that ends in a box")
+        raise UserError("has neither an answer nor a solution that ends in a box")
     found = {"question": question, "answer": _plain(answer)}
     if solution:
         found["solution"] = solution

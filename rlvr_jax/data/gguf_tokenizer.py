@@ -22,6 +22,7 @@ from tokenizers import (
 )
 
 from rlvr_jax.data.tokenizer import Tokenizer
+from rlvr_jax.errors import UserError
 
 _CONTROL, _USER_DEFINED = 3, 4
 _WORDS = (
@@ -70,13 +71,13 @@ def load(path: pathlib.Path) -> Tokenizer:
       The tokenizer; its template is the file's.
 
     Raises:
-      ValueError: not a GGUF file, no byte-level BPE vocabulary, an unknown
+      UserError: not a GGUF file, no byte-level BPE vocabulary, an unknown
         pre-tokenizer, or no end token.
     """
     try:
         fields = gguf.GGUFReader(path).fields
     except (ValueError, IndexError, OSError) as error:
-        raise ValueError(
+        raise UserError(
             f"{path}: is not a readable GGUF file ({error}); model.path takes a "
             "Hugging Face model directory or a .gguf file"
         ) from error
@@ -87,7 +88,7 @@ def load(path: pathlib.Path) -> Tokenizer:
 
     kind, name = value("ggml.model"), value("ggml.pre", "gpt2")
     if kind != "gpt2" or name not in PRE_TOKENIZERS:
-        raise ValueError(
+        raise UserError(
             f"{path}: has a tokenizer of kind {kind!r} with pre-tokenizer {name!r}; we "
             f"read kind 'gpt2' with {', '.join(PRE_TOKENIZERS)}. Use the model's "
             "Hugging Face directory instead"
@@ -96,7 +97,7 @@ def load(path: pathlib.Path) -> Tokenizer:
     ends = [value(f"ggml.{end}_token_id") for end in ("eos", "eot", "eom")]
     eos_ids = tuple(dict.fromkeys(int(i) for i in ends if i is not None))
     if not eos_ids:
-        raise ValueError(f"{path}: names no end token (tokenizer.ggml.eos_token_id)")
+        raise UserError(f"{path}: names no end token (tokenizer.ggml.eos_token_id)")
     bos_id = value("ggml.bos_token_id")
     rules = PRE_TOKENIZERS[name]
     adds_bos = bos_id is not None and value("ggml.add_bos_token", rules.adds_bos)

@@ -13,6 +13,7 @@ from typing import Any
 from rlvr_jax.data import names
 from rlvr_jax.data.rows import Problem
 from rlvr_jax.data.tasks import Amount
+from rlvr_jax.errors import UserError
 
 _HELD_OUT = 2**30
 """Added to the seed of the held-out stream."""
@@ -44,18 +45,18 @@ def generate(
       is `gym`, which asks the data set itself.
 
     Raises:
-      ValueError: the package is not installed, has no such data set, or refuses the
+      UserError: the package is not installed, has no such data set, or refuses the
         settings.
     """
     package = _package()
     if name == "composite":
-        raise ValueError(
+        raise UserError(
             "gym:composite is a mix: name its parts in data.train with commas between, "
             "as gym:chain_sum,gym:gcd, and their shares in data.mix"
         )
     known = list(importlib.import_module("reasoning_gym.factory").DATASETS)
     if name not in known:
-        raise ValueError(names.unknown("gym", name, known, "data.train"))
+        raise UserError(names.unknown("gym", name, known, "data.train"))
     amount, settings = _parse_options(options)
     wanted = amount.count if split == "train" else amount.evaluation_count
     seed = seed + (0 if split == "train" else _HELD_OUT)
@@ -80,7 +81,7 @@ def generate(
             )
             problems.setdefault(entry["question"], problem)
     except Exception as error:
-        raise ValueError(
+        raise UserError(
             f"gym:{name}: {type(error).__name__}: {error} (data.task_options)"
         ) from error
     return list(problems.values())
@@ -111,7 +112,7 @@ def _package() -> Any:
     try:
         return importlib.import_module("reasoning_gym")
     except ModuleNotFoundError as error:
-        raise ValueError(
+        raise UserError(
             "gym: data sets need the package reasoning-gym, which is not installed "
             f"({error.name} is missing); pip install reasoning-gym, or choose another "
             "source in data.train"
@@ -122,10 +123,10 @@ def _parse_options(options: str | dict[str, Any]) -> tuple[Amount, dict[str, Any
     try:
         found = json.loads(options) if isinstance(options, str) else dict(options)
     except json.JSONDecodeError as error:
-        raise ValueError(
+        raise UserError(
             f"data.task_options is not JSON ({error}), got {options!r}"
         ) from None
     if not isinstance(found, dict):
-        raise ValueError(f"data.task_options needs a JSON object, got {options!r}")
+        raise UserError(f"data.task_options needs a JSON object, got {options!r}")
     shared = {n: found.pop(n) for n in ("count", "evaluation_count") if n in found}
     return Amount(**shared), found

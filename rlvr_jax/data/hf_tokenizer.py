@@ -7,6 +7,7 @@ from typing import Any
 import tokenizers
 
 from rlvr_jax.data.tokenizer import Tokenizer
+from rlvr_jax.errors import UserError
 
 
 def load(folder: pathlib.Path) -> Tokenizer:
@@ -24,7 +25,7 @@ def load(folder: pathlib.Path) -> Tokenizer:
 
     Raises:
       FileNotFoundError: there is no tokenizer.json.
-      ValueError: a file is damaged, or no file names an end token.
+      UserError: a file is damaged, or no file names an end token.
     """
     path = folder / "tokenizer.json"
     if not path.is_file():
@@ -36,7 +37,7 @@ def load(folder: pathlib.Path) -> Tokenizer:
     try:
         backend = tokenizers.Tokenizer.from_file(str(path))
     except Exception as error:  # The library raises plain Exception.
-        raise ValueError(f"{path}: is not a tokenizer ({error})") from error
+        raise UserError(f"{path}: is not a tokenizer ({error})") from error
     settings = _read_json(folder / "special_tokens_map.json")
     settings |= _read_json(folder / "tokenizer_config.json")
     named = _named_tokens(settings)
@@ -64,7 +65,7 @@ def _eos_ids(
         found += ids if isinstance(ids, list) else [ids]
     ids = tuple(dict.fromkeys(i for i in found if i is not None))
     if not ids:
-        raise ValueError(
+        raise UserError(
             f"{folder}: no file names an end token; add eos_token to "
             "tokenizer_config.json or eos_token_id to generation_config.json"
         )
@@ -100,7 +101,7 @@ def _read_json(path: pathlib.Path) -> dict[str, Any]:
     try:
         value = json.loads(path.read_text(encoding="utf8"))
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path}: is not JSON ({error})") from None
+        raise UserError(f"{path}: is not JSON ({error})") from None
     if not isinstance(value, dict):
-        raise ValueError(f"{path}: needs a JSON object, got {type(value).__name__}")
+        raise UserError(f"{path}: needs a JSON object, got {type(value).__name__}")
     return value

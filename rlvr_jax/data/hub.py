@@ -6,6 +6,8 @@ import pathlib
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from rlvr_jax.errors import UserError
+
 Rows = Iterable[dict[str, Any]]
 
 
@@ -26,7 +28,7 @@ def load_splits(name: str, subset: str) -> tuple[Rows, Rows | None]:
     Raises:
       FileNotFoundError: `name` looks like a folder and is none.
       ConnectionError: the hub cannot be reached.
-      ValueError: the data set cannot be read, or has several splits and no "train".
+      UserError: the data set cannot be read, or has several splits and no "train".
     """
     import datasets  # Takes seconds and is needed by this source only.
 
@@ -47,7 +49,7 @@ def load_splits(name: str, subset: str) -> tuple[Rows, Rows | None]:
         {"train": loaded} if isinstance(loaded, datasets.Dataset) else dict(loaded)
     )
     if "train" not in splits and len(splits) > 1:
-        raise ValueError(
+        raise UserError(
             f"hub:{name}: has the splits {', '.join(splits)} and no 'train'; save the "
             "one you need with save_to_disk and name that folder in data.train"
         )
@@ -75,7 +77,7 @@ def _explained(error: Exception, name: str) -> Exception:
             "download it elsewhere, write it with datasets.save_to_disk(FOLDER), and "
             "set data.train=hub:FOLDER; packaged:gsm8k needs no download"
         )
-    return ValueError(
+    return UserError(
         f"hub:{name}: cannot be loaded ({_first_line(error)}). Check the name in "
         "data.train or data.evaluation, and data.subset where it has several "
         "configurations"

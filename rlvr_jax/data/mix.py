@@ -12,6 +12,7 @@ from jaxtyping import Int
 
 from rlvr_jax.data import names
 from rlvr_jax.data.order import PromptOrder
+from rlvr_jax.errors import UserError
 
 
 @dataclasses.dataclass(frozen=True)
@@ -85,21 +86,21 @@ def parse_mix(mix: str | Mapping, domains: Sequence[str], setting: str) -> dict:
       setting: its name, for the message.
 
     Raises:
-      ValueError: no JSON object of numbers above 0, or an unknown domain.
+      UserError: no JSON object of numbers above 0, or an unknown domain.
     """
     try:
         found = json.loads(mix) if isinstance(mix, str) else mix
     except json.JSONDecodeError as error:
-        raise ValueError(f"{setting} is not JSON ({error}), got {mix!r}") from None
+        raise UserError(f"{setting} is not JSON ({error}), got {mix!r}") from None
     if not isinstance(found, Mapping) or not all(
         type(weight) in (int, float) and 0 < weight < math.inf
         for weight in found.values()
     ):
-        raise ValueError(
+        raise UserError(
             f"{setting} needs a weight above 0 for each domain, as "
             f'\'{{"gsm8k": 3, "countdown": 1}}\', got {mix!r}'
         )
     for name in found:
         if name not in domains:
-            raise ValueError(names.unknown("domain", name, sorted(domains), setting))
+            raise UserError(names.unknown("domain", name, sorted(domains), setting))
     return dict(found)

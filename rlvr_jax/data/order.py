@@ -6,6 +6,8 @@ import math
 import numpy as np
 from jaxtyping import Int
 
+from rlvr_jax.errors import UserError
+
 
 @dataclasses.dataclass(frozen=True)
 class PromptOrder:
@@ -19,7 +21,7 @@ class PromptOrder:
     there are fewer problems than prompts per step.
 
     Raises:
-      ValueError: a count below 1, or a negative seed.
+      UserError: a count below 1, or a negative seed.
 
     Example:
       >>> order = PromptOrder(num_problems=5, prompts_per_step=2, seed=0)
@@ -36,7 +38,7 @@ class PromptOrder:
     def __post_init__(self) -> None:
         """Refuses impossible values."""
         if min(self.num_problems, self.prompts_per_step) < 1 or self.seed < 0:
-            raise ValueError(
+            raise UserError(
                 "PromptOrder: needs at least 1 problem, batch.prompts_per_step of at "
                 "least 1 and a seed of at least 0, got "
                 f"{self.num_problems}, {self.prompts_per_step} and {self.seed}"

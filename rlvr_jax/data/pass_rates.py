@@ -5,6 +5,8 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int
 
+from rlvr_jax.errors import UserError
+
 BINS = 10
 
 
@@ -105,12 +107,12 @@ class PassRates:
         """Puts back what `state` gave.
 
         Raises:
-          ValueError: it was of another number of problems.
+          UserError: it was of another number of problems.
         """
         for name in vars(self):
             values = np.array(state[name], np.int64)
             if len(values) != len(self.correct):
-                raise ValueError(
+                raise UserError(
                     f"curriculum: the checkpoint knows {len(values)} problems and the "
                     f"data has {len(self.correct)}; restore the files of data.train, "
                     "or choose another --config.run_dir"

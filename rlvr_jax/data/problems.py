@@ -22,6 +22,7 @@ from rlvr_jax import config as config_lib
 from rlvr_jax.data import decontamination, forms, selection
 from rlvr_jax.data.rows import Problem
 from rlvr_jax.data.sources import Parts, read_source, split_sources
+from rlvr_jax.errors import UserError
 
 Split = Literal["train", "evaluation"]
 
@@ -48,7 +49,7 @@ def load_problems(
       The problems in their sources' order, at least one.
 
     Raises:
-      ValueError: unknown source or task, bad row, too few rows to hold some out.
+      UserError: unknown source or task, bad row, too few rows to hold some out.
       FileNotFoundError: no such file or folder.
       ConnectionError: a data set of the hub cannot be fetched.
     """
@@ -65,7 +66,7 @@ def load_problems(
         train = _decontaminated(train, data, seed)
     chosen = train if split == "train" else evaluation
     if not chosen:
-        raise ValueError(
+        raise UserError(
             f"data.train={data.train}: no training problem is left: every question is "
             "also held out, or contradicts another, or comes close to one of "
             "data.decontaminate. Name other problems in data.evaluation, or set "
@@ -162,7 +163,7 @@ def _hold_out(parts: Parts, source: str) -> Parts:
     if test:
         return parts
     if len(problems) < 2:
-        raise ValueError(
+        raise UserError(
             f"{source}: holds {len(problems)} problem; 2 are needed to keep one for "
             "evaluation. Add rows, or name other problems in data.evaluation"
         )
@@ -182,7 +183,7 @@ def _joined(by_source: dict[str, list[Problem]]) -> list[Problem]:
     seen: set[str] = set()
     for problem in joined:
         if problem.id in seen:
-            raise ValueError(
+            raise UserError(
                 f"data: the id {problem.id!r} comes from two sources of "
                 f"{', '.join(by_source)}; give one file another name, or its rows "
                 'another "domain" in meta'

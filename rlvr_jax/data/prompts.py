@@ -8,6 +8,7 @@ from rlvr_jax import config as config_lib
 from rlvr_jax.data.rows import Problem
 from rlvr_jax.data.selection import normalized_question
 from rlvr_jax.data.tokenizer import Tokenizer
+from rlvr_jax.errors import UserError
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,7 +43,7 @@ def render_prompt(
       The text.
 
     Raises:
-      ValueError: the model has no chat template, or it refuses the messages.
+      UserError: the model has no chat template, or it refuses the messages.
     """
     if data.template == "chat":
         return tokenizer.apply_chat(_messages(problem, data))
@@ -71,7 +72,7 @@ def encode_prompts(
       The problems that fit, their ids, and how many did not fit.
 
     Raises:
-      ValueError: a prompt is too long and data.too_long is "error", none is short
+      UserError: a prompt is too long and data.too_long is "error", none is short
         enough, too few examples, or no chat template.
     """
     kept: list[Problem] = []
@@ -81,18 +82,18 @@ def encode_prompts(
         try:
             ids = _encode_prompt(problem, data, tokenizer, examples)
         except ValueError as error:
-            raise ValueError(f"prompt of problem {problem.id!r}: {error}") from error
+            raise UserError(f"prompt of problem {problem.id!r}: {error}") from error
         if len(ids) <= data.max_prompt_tokens:
             kept.append(problem)
             tokens.append(ids)
         elif data.too_long == "error":
-            raise ValueError(
+            raise UserError(
                 f"the prompt of problem {problem.id!r} has {len(ids)} tokens, more "
                 f"than data.max_prompt_tokens={data.max_prompt_tokens}; raise it, or "
                 "set data.too_long=drop"
             )
     if not kept:
-        raise ValueError(
+        raise UserError(
             f"none of {len(problems)} prompts has data.max_prompt_tokens="
             f"{data.max_prompt_tokens} tokens or fewer; raise it"
         )
@@ -116,14 +117,14 @@ def encode_solutions(
       token.
 
     Raises:
-      ValueError: a problem has no worked solution.
+      UserError: a problem has no worked solution.
     """
     start = "" if data.template == "chat" else " "
     completions = []
     for problem in problems:
         solutions = problem.meta.get("solutions", [problem.meta.get("solution")])
         if not all(isinstance(solution, str) for solution in solutions):
-            raise ValueError(
+            raise UserError(
                 f"problem {problem.id!r} has no worked solution to start from; give "
                 'each row a "solution", or set warmup.steps=0'
             )
@@ -151,7 +152,7 @@ def few_shot_examples(
       `count` different problems of the pool.
 
     Raises:
-      ValueError: the pool has fewer.
+      UserError: the pool has fewer.
     """
     if count == 0:
         return []
@@ -163,7 +164,7 @@ def few_shot_examples(
             chosen.setdefault(question, pool[place])
         if len(chosen) == count:
             return list(chosen.values())
-    raise ValueError(
+    raise UserError(
         f"data.few_shot={count} needs as many other solved problems, and the training "
         f"problems ({len(pool)}) have too few different ones; lower it"
     )

@@ -11,6 +11,7 @@ from typing import Any
 
 from rlvr_jax import config as config_lib
 from rlvr_jax.data import forms
+from rlvr_jax.errors import UserError
 
 _CALCULATOR_MARK = re.compile(r"<<[^<>\n]*>>")
 _FINAL_ANSWER = re.compile(r"(?:^|\n)####[ \t]*(\S[^\n]*?)\s*\Z")
@@ -57,11 +58,11 @@ def row_to_problem(
       The problem.
 
     Raises:
-      ValueError: a field is missing, empty or of the wrong type. The message says
+      UserError: a field is missing, empty or of the wrong type. The message says
         which; the caller puts file and line before it.
     """
     if not isinstance(row, Mapping):
-        raise ValueError(
+        raise UserError(
             f"needs one JSON object a line, got {_kind(row)}; write "
             '{"question": "...", "answer": "..."}'
         )
@@ -70,17 +71,17 @@ def row_to_problem(
     question = _question_text(_field(row, data.question_field, "data.question_field"))
     answer = _field(row, data.answer_field, "data.answer_field")
     if isinstance(answer, str) and not answer.strip():
-        raise ValueError(f"field {data.answer_field!r} is empty; every row needs one")
+        raise UserError(f"field {data.answer_field!r} is empty; every row needs one")
     meta = row.get("meta")
     if meta is not None and not isinstance(meta, Mapping):
-        raise ValueError(f"field 'meta' needs a JSON object, got {_kind(meta)}")
+        raise UserError(f"field 'meta' needs a JSON object, got {_kind(meta)}")
     used = {data.question_field, data.answer_field, *_KNOWN_FIELDS}
     meta = {k: v for k, v in row.items() if k not in used} | dict(meta or {})
     answer, meta = _split_gsm8k(answer, meta)
     question = forms.with_function_name(question, meta)
     verifier = row.get("verifier") or ""
     if not isinstance(verifier, str):
-        raise ValueError(f"field 'verifier' needs a name, got {_kind(verifier)}")
+        raise UserError(f"field 'verifier' needs a name, got {_kind(verifier)}")
     name = default_id if row.get("id") is None else str(row["id"])
     return Problem(name, question, answer, verifier, meta)
 
@@ -109,7 +110,7 @@ def rows_to_problems(
       The problems, in the source's order.
 
     Raises:
-      ValueError: a bad row, an id used for two problems, or no row at all.
+      UserError: a bad row, an id used for two problems, or no row at all.
     """
     problems: list[Problem] = []
     seen: dict[str, tuple[str, Problem]] = {}
@@ -121,19 +122,19 @@ def rows_to_problems(
             )
             known_place, known = seen.setdefault(problem.id, (place, problem))
             if (problem.question, problem.answer) != (known.question, known.answer):
-                raise ValueError(
+                raise UserError(
                     f"id {problem.id!r} was already used on {known_place}; "
                     "give each row its own id, or none"
                 )
         except ValueError as error:
-            raise ValueError(f"{source}, {place}: {error}") from None
+            raise UserError(f"{source}, {place}: {error}") from None
         if problem is not known:
             copies += 1
             continue
         problem.meta.setdefault("domain", domain)
         problems.append(problem)
     if not problems:
-        raise ValueError(f"{source}: holds no row; it needs at least one problem")
+        raise UserError(f"{source}: holds no row; it needs at least one problem")
     if copies:
         _LOG.warning(
             "%s: left out %d rows that repeat the id, question and answer of another",
@@ -150,7 +151,7 @@ def read_jsonl(path: Any) -> Iterator[tuple[str, Any]]:
       path: a `pathlib.Path`, or an `epath.Path` in a bucket.
 
     Raises:
-      ValueError: a line is not UTF-8 or not JSON, or the compressed file is cut off or
+      UserError: a line is not UTF-8 or not JSON, or the compressed file is cut off or
         damaged. Names the file, the line and what to change.
     """
     number = 0
@@ -161,7 +162,7 @@ def read_jsonl(path: Any) -> Iterator[tuple[str, Any]]:
                 if line.strip():
                     yield f"line {number}", _parse(line, f"{path}, line {number}")
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise ValueError(
+        raise UserError(
             f"{path}, after line {number}: the compressed file is cut off or damaged "
             f"({error}); copy or download it again"
         ) from None
@@ -182,17 +183,17 @@ def _parse(line: bytes, place: str) -> Any:
     try:
         return json.loads(line.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
-        raise ValueError(
+        raise UserError(
             f"{place}: is not UTF-8 (byte {line[error.start]:#04x} at column "
             f"{error.start + 1}); save the file as UTF-8"
         ) from None
     except json.JSONDecodeError as error:
-        raise ValueError(
+        raise UserError(
             f"{place}: is not JSON ({error.msg} at column {error.colno}); write one "
             'object a line, {"question": "...", "answer": "..."}'
         ) from None
     except (RecursionError, ValueError) as error:
-        raise ValueError(f"{place}: cannot be read as JSON ({error})") from None
+        raise UserError(f"{place}: cannot be read as JSON ({error})") from None
 
 
 def _field(row: Mapping[str, Any], name: str, setting: str) -> Any:
@@ -202,7 +203,7 @@ def _field(row: Mapping[str, Any], name: str, setting: str) -> Any:
     for part in name.split("."):
         if not isinstance(value, Mapping) or part not in value:
             found = ", ".join(repr(key) for key in row) or "nothing"
-            raise ValueError(
+            raise UserError(
                 f"has no field {name!r}, only {found}; add it, or name the right one "
                 f"in {setting}"
             )
@@ -215,9 +216,9 @@ def _question_text(value: Any) -> str:
     if isinstance(value, list) and value and isinstance(value[-1], Mapping):
         value = value[-1].get("content")
     if not isinstance(value, str):
-        raise ValueError(f"the question needs to be text, got {_kind(value)}")
+        raise UserError(f"the question needs to be text, got {_kind(value)}")
     if not value.strip():
-        raise ValueError("the question is empty; write one or delete the row")
+        raise UserError("the question is empty; write one or delete the row")
     return value
 
 

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from rlvr_jax.data import names
 from rlvr_jax.data.rows import Problem
+from rlvr_jax.errors import UserError
 
 
 class Deduplicated(NamedTuple):
@@ -77,20 +78,20 @@ def keep_matching(problems: Sequence[Problem], keep: str) -> list[Problem]:
       The problems that match in every field named.
 
     Raises:
-      ValueError: `keep` is not of that form, no problem has the field, or none
+      UserError: `keep` is not of that form, no problem has the field, or none
         matches.
     """
     for field, values in _parse_keep(keep).items():
         found = [problem.meta.get(field) for problem in problems]
         if all(value is None for value in found):
             known = sorted({key for problem in problems for key in problem.meta})
-            raise ValueError(names.unknown("field", field, known, "data.keep"))
+            raise UserError(names.unknown("field", field, known, "data.keep"))
         problems = [
             p for p, value in zip(problems, found, strict=True) if value in values
         ]
         if not problems:
             some = sorted({repr(value) for value in found})[:8]
-            raise ValueError(
+            raise UserError(
                 f"data.keep: no row has {field!r} in {values!r}; rows have "
                 f"{', '.join(some)}"
             )
@@ -101,11 +102,11 @@ def _parse_keep(keep: str) -> dict[str, list[Any]]:
     try:
         wanted = json.loads(keep)
     except json.JSONDecodeError as error:
-        raise ValueError(f"data.keep is not JSON ({error}), got {keep!r}") from None
+        raise UserError(f"data.keep is not JSON ({error}), got {keep!r}") from None
     if not isinstance(wanted, dict) or not all(
         isinstance(values, list) for values in wanted.values()
     ):
-        raise ValueError(
+        raise UserError(
             'data.keep needs a list of values for each field, as \'{"level": [3, 4, '
             f"5]}}', got {keep!r}"
         )

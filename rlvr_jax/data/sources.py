@@ -9,6 +9,7 @@ from rlvr_jax import config as config_lib
 from rlvr_jax.data import gym, hub, names, rows, tasks
 from rlvr_jax.data.places import is_uri, place_of
 from rlvr_jax.data.rows import Problem
+from rlvr_jax.errors import UserError
 
 _PACKAGED_FOLDER = pathlib.Path(__file__).parent / "packaged"
 _FIRST_ROWS = re.compile(r"\[:(\d+)\]$")
@@ -25,7 +26,7 @@ def split_sources(setting: str) -> list[str]:
     """Takes a list of sources apart: "packaged:gsm8k, task:countdown[:500]".
 
     Raises:
-      ValueError: the setting is empty, or two commas have nothing between them.
+      UserError: the setting is empty, or two commas have nothing between them.
     """
     if (
         not is_uri(setting) and pathlib.Path(setting).is_file()
@@ -33,7 +34,7 @@ def split_sources(setting: str) -> list[str]:
         return [setting]
     sources = [part.strip() for part in setting.split(",")]
     if not all(sources):
-        raise ValueError(
+        raise UserError(
             f"data: needs sources with a comma between them, got {setting!r} "
             "(data.train, data.evaluation)"
         )
@@ -53,7 +54,7 @@ def read_source(source: str, data: config_lib.DataConfig, seed: int) -> Parts:
       The problems in the source's order.
 
     Raises:
-      ValueError, FileNotFoundError, ConnectionError: as `load_problems`.
+      UserError, FileNotFoundError, ConnectionError: as `load_problems`.
     """
     match = _FIRST_ROWS.search(source)
     parts = _read_whole(_FIRST_ROWS.sub("", source), data, seed)
@@ -111,7 +112,7 @@ def _read_file(
     path: Any, data: config_lib.DataConfig, *, domain: str | None = None
 ) -> list[Problem]:
     if not path.name.endswith((".jsonl", ".jsonl.gz")):
-        raise ValueError(
+        raise UserError(
             f"data: does not know the source {str(path)!r}; use packaged:NAME, "
             "task:NAME, gym:NAME, hub:NAME or a file that ends in .jsonl or .jsonl.gz "
             "(data.train, data.evaluation)"
@@ -133,7 +134,7 @@ def _is_file(path: Any) -> bool:
     try:
         return path.is_file()
     except ImportError as error:
-        raise ValueError(
+        raise UserError(
             f"data: {path} is in a bucket, and reading from there needs another "
             f"package: {error}. Or copy the file to a disk (data.train, "
             "data.evaluation)."
@@ -146,7 +147,7 @@ def _packaged_files(name: str) -> tuple[pathlib.Path, pathlib.Path]:
         path.name.removesuffix(suffix) for path in _PACKAGED_FOLDER.glob(f"*{suffix}")
     )
     if name not in known:
-        raise ValueError(names.unknown("packaged data set", name, known, "data.train"))
+        raise UserError(names.unknown("packaged data set", name, known, "data.train"))
     return (
         _PACKAGED_FOLDER / f"{name}{suffix}",
         _PACKAGED_FOLDER / f"{name}_test.jsonl.gz",

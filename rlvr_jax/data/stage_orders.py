@@ -9,6 +9,7 @@ from rlvr_jax.data.mix import MixedOrder, parse_mix
 from rlvr_jax.data.order import PromptOrder
 from rlvr_jax.data.rows import Problem
 from rlvr_jax.data.stages import Stage
+from rlvr_jax.errors import UserError
 
 
 @runtime_checkable
@@ -39,11 +40,11 @@ def stage_parts(
       mix), and as many weights.
 
     Raises:
-      ValueError: a mix is not of its form, forgets a domain, or nothing is kept.
+      UserError: a mix is not of its form, forgets a domain, or nothing is kept.
     """
     kept = np.array([_matches(problem, stage.keep) for problem in problems], bool)
     if not kept.any():
-        raise ValueError(
+        raise UserError(
             f"curriculum.stages: no problem has the fields of keep={stage.keep!r}; "
             f"there are {', '.join(sorted({k for p in problems for k in p.meta}))}"
         )
@@ -56,7 +57,7 @@ def stage_parts(
         return [np.flatnonzero(kept)], [1.0]
     if stage.mix is None and not stage.keep:
         for name in sorted(set(domains) - set(weights)):
-            raise ValueError(
+            raise UserError(
                 f"data.mix gives no weight to the domain {name!r}; leave its source "
                 "out of data.train, or give it one"
             )
@@ -66,7 +67,7 @@ def stage_parts(
     }
     parts = {name: part for name, part in parts.items() if len(part)}
     if not parts:
-        raise ValueError(f"{setting}: no problem of {', '.join(weights)} is kept")
+        raise UserError(f"{setting}: no problem of {', '.join(weights)} is kept")
     return list(parts.values()), [weights[name] for name in parts]
 
 

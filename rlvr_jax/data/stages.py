@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from rlvr_jax.data import names
+from rlvr_jax.errors import UserError
 
 _FIELDS = ("until", "keep", "mix", "max_completion_tokens")
 
@@ -31,7 +32,7 @@ def parse_stages(stages: str, max_completion_tokens: int) -> list[Stage]:
       max_completion_tokens: of the rollout, which no stage may exceed.
 
     Raises:
-      ValueError: not of the form that the setting's docstring shows.
+      UserError: not of the form that the setting's docstring shows.
 
     Example:
       >>> plan = '[{"until": 100, "max_completion_tokens": 64}, {}]'
@@ -41,11 +42,11 @@ def parse_stages(stages: str, max_completion_tokens: int) -> list[Stage]:
     try:
         rows = json.loads(stages)
     except json.JSONDecodeError as error:
-        raise ValueError(
+        raise UserError(
             f"curriculum.stages is not JSON ({error}), got {stages!r}"
         ) from None
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-        raise ValueError(
+        raise UserError(
             f"curriculum.stages needs a list of JSON objects, got {stages!r}"
         )
     found, start = [], 0
@@ -54,7 +55,7 @@ def parse_stages(stages: str, max_completion_tokens: int) -> list[Stage]:
             found.append(_stage(row, start, max_completion_tokens))
             start = _until(row, start, is_last=number == len(rows))
         except ValueError as error:
-            raise ValueError(f"curriculum.stages, stage {number}: {error}") from None
+            raise UserError(f"curriculum.stages, stage {number}: {error}") from None
     return found or [Stage()]
 
 
@@ -66,17 +67,17 @@ def stage_at(stages: Sequence[Stage], step: int) -> int:
 def _stage(row: dict[str, Any], start: int, limit: int) -> Stage:
     for name in row:
         if name not in _FIELDS:
-            raise ValueError(names.unknown("field", name, _FIELDS, "curriculum.stages"))
+            raise UserError(names.unknown("field", name, _FIELDS, "curriculum.stages"))
     keep, mix = row.get("keep", {}), row.get("mix")
     if not isinstance(keep, dict) or not all(
         isinstance(values, list) for values in keep.values()
     ):
-        raise ValueError(f"keep needs a list of values for each field, got {keep!r}")
+        raise UserError(f"keep needs a list of values for each field, got {keep!r}")
     if mix is not None and not (isinstance(mix, dict) and mix):
-        raise ValueError(f"mix needs a weight for each of its domains, got {mix!r}")
+        raise UserError(f"mix needs a weight for each of its domains, got {mix!r}")
     length = row.get("max_completion_tokens")
     if length is not None and not (type(length) is int and 1 <= length <= limit):
-        raise ValueError(
+        raise UserError(
             "max_completion_tokens is a whole number from 1 to "
             f"rollout.max_completion_tokens={limit}, got {length!r}"
         )
@@ -87,8 +88,8 @@ def _until(row: dict[str, Any], start: int, *, is_last: bool) -> int:
     until = row.get("until")
     if is_last:
         if until is not None:
-            raise ValueError(f"the last stage has no end, got until={until!r}")
+            raise UserError(f"the last stage has no end, got until={until!r}")
         return start
     if type(until) is not int or until <= start:
-        raise ValueError(f"until is a step after {start}, got {until!r}")
+        raise UserError(f"until is a step after {start}, got {until!r}")
     return until

@@ -22,6 +22,7 @@ import tokenizers
 
 from rlvr_jax.data import chat_template
 from rlvr_jax.data.chat_template import Messages
+from rlvr_jax.errors import UserError
 
 # Of Unicode's private use area: around the number of a special token in a question.
 _MARK_OPEN, _MARK_CLOSE = "\ue0f0", "\ue0f1"
@@ -66,7 +67,7 @@ class Tokenizer:
         """Ids of messages in the chat template; no content becomes a special token.
 
         Raises:
-          ValueError: there is no template, or it refuses the messages.
+          UserError: there is no template, or it refuses the messages.
         """
         marked = [self._mark_special(message) for message in messages]
         text = self.apply_chat(marked, add_generation_prompt=add_generation_prompt)
@@ -96,10 +97,10 @@ class Tokenizer:
           The text that the template writes.
 
         Raises:
-          ValueError: there is no template, or it refuses the messages.
+          UserError: there is no template, or it refuses the messages.
         """
         if self.template is None:
-            raise ValueError(
+            raise UserError(
                 "the model has no chat template; set data.template=raw, or save a "
                 "chat_template.jinja in its directory"
             )
@@ -191,7 +192,7 @@ class Tokenizer:
         try:
             return backend.encode(text, add_special_tokens=False).ids
         except Exception as error:  # The library raises plain Exception.
-            raise ValueError(
+            raise UserError(
                 f"the tokenizer has no token for a character of {text[:80]!r} "
                 f"({error}); a character tokenizer knows its alphabet only"
             ) from error
@@ -208,7 +209,7 @@ def load_tokenizer(path: str | os.PathLike[str]) -> Tokenizer:
 
     Raises:
       FileNotFoundError: there is no such file or directory.
-      ValueError: the files do not make a tokenizer; says which and why.
+      UserError: the files do not make a tokenizer; says which and why.
     """
     from rlvr_jax.data import char_tokenizer, gguf_tokenizer, hf_tokenizer
 
@@ -229,13 +230,13 @@ def stop_ids(tokenizer: Tokenizer, stops: Sequence[str]) -> tuple[int, ...]:
     """The end tokens of the model and of `rollout.stop` together.
 
     Raises:
-      ValueError: a stop is not exactly one token.
+      UserError: a stop is not exactly one token.
     """
     ids = list(tokenizer.eos_ids)
     for stop in stops:
         tokens = tokenizer.encode(stop)
         if len(tokens) != 1:
-            raise ValueError(
+            raise UserError(
                 f"rollout.stop: {stop!r} is {len(tokens)} tokens of this model, not "
                 "one; choose a text that is a single token"
             )

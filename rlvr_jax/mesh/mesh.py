@@ -7,9 +7,10 @@ from typing import Any
 
 import jax
 import numpy as np
-from jax import Device
 from jax.experimental import mesh_utils, multihost_utils
 from jax.sharding import AbstractMesh, AxisType, Mesh, NamedSharding, PartitionSpec
+
+from rlvr_jax.errors import UserError
 
 AXES = ("data", "fsdp", "tensor")
 ROW_AXES = ("data", "fsdp")
@@ -18,11 +19,15 @@ SHAPE, ROLLOUT_SHAPE = "mesh.shape", "mesh.rollout_shape"
 """The settings that shapes come from, for errors that name them."""
 
 
-def make_mesh(shape: Sequence[int], devices: Sequence[Device] | None = None) -> Mesh:
+def make_mesh(shape: Sequence[int], devices: Sequence[Any] | None = None) -> Mesh:
     """The mesh of `shape` over axes (data, fsdp, tensor); one -1 takes what is left.
 
+    Args:
+      shape: sizes of the axes.
+      devices: jax.Device each (jaxlib says nothing about its types); all by default.
+
     Raises:
-      ValueError: the shape does not multiply to the number of devices.
+      UserError: the shape does not multiply to the number of devices.
     """
     devices = jax.devices() if devices is None else devices
     sizes = filled_shape(shape, len(devices))
@@ -46,7 +51,7 @@ def rearranged(mesh: Mesh, shape: Sequence[int]) -> Mesh:
       shape: mesh.rollout_shape.
 
     Raises:
-      ValueError: the shape does not multiply to the number of devices.
+      UserError: the shape does not multiply to the number of devices.
     """
     if not shape:
         return mesh
@@ -69,7 +74,7 @@ def filled_shape(
       setting: where the shape comes from, for errors.
 
     Raises:
-      ValueError: it does not multiply to the number of devices.
+      UserError: it does not multiply to the number of devices.
 
     Example:
       >>> filled_shape((1, -1, 4), 64)
@@ -80,7 +85,7 @@ def filled_shape(
     if sizes.count(-1) == 1 and fixed > 0 and devices % fixed == 0:
         sizes[sizes.index(-1)] = devices // fixed
     if len(sizes) != len(AXES) or math.prod(sizes) != devices or min(sizes) < 1:
-        raise ValueError(
+        raise UserError(
             f"mesh: {setting}={tuple(shape)} over {AXES} does not fill {devices} "
             f"devices. Set three sizes whose product is {devices}, one of them may be "
             "-1."
@@ -114,7 +119,7 @@ def row_spec(
       setting: where the mesh's shape comes from, for errors.
 
     Raises:
-      ValueError: neither of the first two axes divides.
+      UserError: neither of the first two axes divides.
     """
     parts = row_devices(mesh)
     if parts == 1:
@@ -122,7 +127,7 @@ def row_spec(
     for axis, size in enumerate(shape[:2]):
         if size % parts == 0:
             return PartitionSpec(*[None] * axis, ROW_AXES)
-    raise ValueError(
+    raise UserError(
         f"row_spec: {parts} row devices ({setting}, data x fsdp) divide neither axis "
         f"of a batch of {tuple(shape[:2])} (prompts, completions per prompt). Change "
         f"batch.prompts_per_step, batch.micro_batch_size or {setting}."

@@ -12,6 +12,8 @@ import jax
 import numpy as np
 from jax.experimental import multihost_utils
 
+from rlvr_jax.errors import UserError
+
 
 def from_first(tree: Any) -> Any:
     """Host arrays as the first process has them; shapes and types are alike on all.
@@ -91,7 +93,7 @@ def _last_words(error: BaseException) -> str:
         first = str(error).strip().splitlines()[0]
         return f"error: {who} lost another one ({first}). {then}"
     text = str(error).strip() or type(error).__name__
-    if not isinstance(error, ValueError | OSError):
+    if not isinstance(error, UserError | OSError):
         text = "".join(traceback.format_exception(error)).strip()
     return f"error: {who} ends, and with it the run: {text}\n{then}"
 

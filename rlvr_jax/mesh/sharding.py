@@ -6,6 +6,7 @@ from typing import Any
 import jax
 from jax.sharding import AbstractMesh, Mesh, NamedSharding, PartitionSpec
 
+from rlvr_jax.errors import UserError
 from rlvr_jax.mesh.mesh import SHAPE
 
 RULES: dict[str, tuple[str | None, ...]] = {
@@ -46,12 +47,12 @@ def check_heads(
       setting: where its shape comes from, for errors.
 
     Raises:
-      ValueError: the heads do not divide; the message says which sizes do.
+      UserError: the heads do not divide; the message says which sizes do.
     """
     parts = dict(mesh.shape)["tensor"]
     if num_heads % parts:
         fitting = [str(n) for n in range(1, num_heads + 1) if num_heads % n == 0]
-        raise ValueError(
+        raise UserError(
             f"mesh: {num_heads} attention heads do not divide over {parts} tensor "
             f"devices ({setting}={tuple(dict(mesh.shape).values())}). Set its third "
             f"size to one of {', '.join(fitting)}."

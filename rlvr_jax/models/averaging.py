@@ -1,5 +1,6 @@
 """Weights of several models averaged: for long2short, a long and a short one."""
 
+import functools
 from collections.abc import Sequence
 
 import jax
@@ -36,10 +37,11 @@ def averaged(
         raise ValueError("averaged: the models are of different architectures")
 
     def mean(*leaves):
-        total = sum(
+        weighted = (
             share * leaf.astype(jnp.float32)
             for share, leaf in zip(shares, leaves, strict=True)
         )
+        total = functools.reduce(jnp.add, weighted)
         return (total / sum(shares)).astype(leaves[0].dtype)
 
     return jax.tree.map(mean, *models)

@@ -9,6 +9,7 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
+from rlvr_jax.errors import UserError
 from rlvr_jax.models.architecture import Architecture
 from rlvr_jax.models.parameters import parameter_shapes, stacked_axes
 
@@ -65,7 +66,7 @@ def check_tensors(checkpoint: CheckpointFile) -> None:
     A second copy of a tied head is accepted when it equals the embedding.
 
     Raises:
-      ValueError: names the file and the first missing, misshapen or extra tensors.
+      UserError: names the file and the first missing, misshapen or extra tensors.
     """
     expected = dict(expected_tensors(checkpoint))
     found = checkpoint.shapes
@@ -82,7 +83,7 @@ def check_tensors(checkpoint: CheckpointFile) -> None:
     problems += [f"{name} is not part of this architecture" for name in extra]
     if problems:
         more = f" (and {len(problems) - 3} more)" if len(problems) > 3 else ""
-        raise ValueError(
+        raise UserError(
             f"{checkpoint.location} does not hold the weights that its settings "
             f"describe: {'; '.join(problems[:3])}{more}."
         )

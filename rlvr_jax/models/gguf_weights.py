@@ -10,6 +10,7 @@ from typing import Any
 import gguf
 import numpy as np
 
+from rlvr_jax.errors import UserError
 from rlvr_jax.models.architecture import Architecture, RopeScaling
 from rlvr_jax.models.checkpoint_file import Index
 from rlvr_jax.models.hf_config import config_from_architecture
@@ -48,16 +49,16 @@ class GgufFile:
         """Opens the file and reads its metadata.
 
         Raises:
-          ValueError: no GGUF file, cut short, or a model that the decoder does not
+          UserError: no GGUF file, cut short, or a model that the decoder does not
             compute.
         """
         self.location = str(path)
         if not path.is_file():
-            raise ValueError(f"{path} does not exist.")
+            raise UserError(f"{path} does not exist.")
         try:
             self._reader = gguf.GGUFReader(path)
         except Exception as error:  # the reader raises whatever its parsing met
-            raise ValueError(
+            raise UserError(
                 f"{path} cannot be read as GGUF (cut short?): {error}"
             ) from None
         self._tensors = {t.name: t for t in self._reader.tensors}
@@ -72,7 +73,7 @@ class GgufFile:
         try:  # now, not after a long run: what is loaded must also be possible to save
             config_from_architecture(self.architecture, dtype="float32")
         except ValueError as error:
-            raise ValueError(f"{path}: {error}") from None
+            raise UserError(f"{path}: {error}") from None
 
     def tensor_name(self, parameter: str, at: tuple[int, ...] = ()) -> str:
         """See `CheckpointFile`."""
@@ -123,7 +124,7 @@ class GgufFile:
     def _architecture(self, rope_factors: np.ndarray | None) -> Architecture:
         family = self._value("general.architecture")
         if family not in _FAMILIES:
-            raise ValueError(
+            raise UserError(
                 f"{self.location}: general.architecture={family!r} is not one of the "
                 f"families that the decoder computes ({', '.join(_FAMILIES)})."
             )
@@ -131,7 +132,7 @@ class GgufFile:
         def setting(key: str, default: Any = None) -> Any:
             value = self._value(f"{family}.{key}", default)
             if not isinstance(value, int | float):
-                raise ValueError(
+                raise UserError(
                     f"{self.location}: {family}.{key} must be one number for all "
                     f"layers, got {value!r}."
                 )
@@ -139,7 +140,7 @@ class GgufFile:
 
         for key in ("expert_count", "attention.sliding_window", "logit_scale"):
             if setting(key, 0):
-                raise ValueError(
+                raise UserError(
                     f"{self.location}: {family}.{key}={setting(key)} is not supported."
                 )
         heads, width = setting("attention.head_count"), setting("embedding_length")
@@ -149,13 +150,13 @@ class GgufFile:
             rotated != head_dim
             or setting("attention.value_length", head_dim) != head_dim
         ):
-            raise ValueError(
+            raise UserError(
                 f"{self.location}: {family}.rope.dimension_count={rotated} and "
                 f"attention.value_length must equal the head's size, {head_dim}."
             )
         embedding = _TENSOR_NAMES["embedding"]
         if embedding not in self.shapes:
-            raise ValueError(f"{self.location}: {embedding} is missing.")
+            raise UserError(f"{self.location}: {embedding} is missing.")
         theta = _shortest(setting("rope.freq_base", 10_000.0))
         return Architecture(
             vocab_size=self.shapes[embedding][0],
@@ -186,7 +187,7 @@ class GgufFile:
         if kind == "none":
             return None
         if kind not in ("linear", "yarn"):
-            raise ValueError(
+            raise UserError(
                 f"{self.location}: rope.scaling.type={kind!r} is not supported."
             )
         factor = float(self._value(f"{family}.rope.scaling.factor", 1.0))
@@ -195,7 +196,7 @@ class GgufFile:
         length = "rope.scaling.original_context_length"
         original = self._value(f"{family}.{length}")
         if original is None:
-            raise ValueError(f"{self.location}: yarn needs {family}.{length}.")
+            raise UserError(f"{self.location}: yarn needs {family}.{length}.")
         return RopeScaling(
             "yarn",
             factor,
@@ -238,7 +239,7 @@ def _llama3_scaling(
     keep = np.clip((turns - 1.0) / 3.0, 0.0, 1.0)
     expected = 1.0 / (keep + (1.0 - keep) / scaling.factor)
     if factors.shape != expected.shape or not np.allclose(factors, expected, rtol=1e-4):
-        raise ValueError(
+        raise UserError(
             f"{location}: {_ROPE_FACTORS} does not follow Llama 3's rope scaling "
             "(low_freq_factor 1, high_freq_factor 4, 8192 original positions)."
         )

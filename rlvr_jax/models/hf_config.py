@@ -10,6 +10,7 @@ import pathlib
 from collections.abc import Mapping
 from typing import Any
 
+from rlvr_jax.errors import UserError
 from rlvr_jax.models.architecture import Architecture, RopeScaling
 from rlvr_jax.models.hf_experts import experts_from_config, experts_to_config
 
@@ -54,7 +55,7 @@ def read_architecture(directory: pathlib.Path) -> Architecture:
     """The architecture that `directory`/config.json describes.
 
     Raises:
-      ValueError: config.json is missing or no JSON object, or describes a model that
+      UserError: config.json is missing or no JSON object, or describes a model that
         the decoder does not compute; the message names file and key.
     """
     return architecture_from_config(
@@ -67,14 +68,14 @@ def read_json(path: pathlib.Path) -> dict[str, Any]:
     try:
         value = json.loads(path.read_text(encoding="utf8"))
     except FileNotFoundError:
-        raise ValueError(
+        raise UserError(
             f"{path} does not exist; a Hugging Face model directory holds config.json "
             "and model.safetensors (model.path in a config)."
         ) from None
     except (OSError, ValueError) as error:
-        raise ValueError(f"{path} cannot be read as JSON: {error}") from None
+        raise UserError(f"{path} cannot be read as JSON: {error}") from None
     if not isinstance(value, dict):
-        raise ValueError(f"{path} holds a {type(value).__name__}, not a JSON object.")
+        raise UserError(f"{path} holds a {type(value).__name__}, not a JSON object.")
     return value
 
 
@@ -86,11 +87,11 @@ def architecture_from_config(config: Config, *, source: str) -> Architecture:
       source: where it is from, for error messages.
 
     Raises:
-      ValueError: as `read_architecture`.
+      UserError: as `read_architecture`.
     """
     family = config.get("model_type")
     if family not in _DEFAULTS:
-        raise ValueError(
+        raise UserError(
             f"{source}: model_type={family!r} is not one of the families that the "
             f"decoder computes ({', '.join(_DEFAULTS)})."
         )
@@ -101,14 +102,14 @@ def architecture_from_config(config: Config, *, source: str) -> Architecture:
         value = config.get(key)
         value = default if value is None else value
         if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-            raise ValueError(f"{source}: {key} must be a positive int, got {value!r}.")
+            raise UserError(f"{source}: {key} must be a positive int, got {value!r}.")
         return value
 
     heads, width = size("num_attention_heads"), size("hidden_size")
     kv_heads = size("num_key_value_heads", heads)
     head_dim = size("head_dim", width // heads)
     if heads % kv_heads or head_dim % 2:
-        raise ValueError(
+        raise UserError(
             f"{source}: num_attention_heads={heads} must be a multiple of "
             f"num_key_value_heads={kv_heads}, and head_dim={head_dim} even."
         )
@@ -148,7 +149,7 @@ def config_from_architecture(
       scores: it is a reward model: a classifier of one label.
 
     Raises:
-      ValueError: config.json of this family cannot say what the model has, as a Llama
+      UserError: config.json of this family cannot say what the model has, as a Llama
         with biases of queries but not of outputs.
     """
     config: dict[str, Any] = {
@@ -186,7 +187,7 @@ def config_from_architecture(
         config |= {"architectures": [name], "id2label": {"0": "LABEL_0"}}
         config["label2id"] = {"LABEL_0": 0}
     if architecture_from_config(config, source="config.json") != arch:
-        raise ValueError(
+        raise UserError(
             f"config.json of model_type {arch.family!r} cannot describe a model with "
             f"qkv_bias={arch.qkv_bias}, output_bias={arch.output_bias}, "
             f"mlp_bias={arch.mlp_bias}, qk_norm={arch.qk_norm}, "
@@ -199,13 +200,13 @@ def _refuse_unsupported(config: Config, source: str) -> None:
     for key, allowed in _REQUIRED_VALUES.items():
         value = config.get(key, allowed[0])
         if value not in allowed:
-            raise ValueError(
+            raise UserError(
                 f"{source}: {key}={value!r} is not supported; the decoder computes "
                 f"{' or '.join(map(repr, allowed))} only."
             )
     layers = config.get("layer_types") or []
     if set(layers) - {"full_attention"}:
-        raise ValueError(
+        raise UserError(
             f"{source}: layer_types={sorted(set(layers))} is not supported; every "
             "layer of the decoder is 'full_attention'."
         )
@@ -219,7 +220,7 @@ def _refuse_unsupported(config: Config, source: str) -> None:
         else config["model_type"] == "mistral"
     )
     if in_use:
-        raise ValueError(
+        raise UserError(
             f"{source}: sliding_window={config['sliding_window']} is not supported. If "
             "no sequence of yours is longer than the window, write null there: the "
             "logits are the same."
@@ -230,10 +231,10 @@ def _rope(config: Config, source: str) -> tuple[float, RopeScaling | None]:
     """Base and scaling, from rope_theta + rope_scaling or from rope_parameters."""
     rope = config.get("rope_scaling") or config.get("rope_parameters") or {}
     if not isinstance(rope, Mapping) or any(isinstance(v, dict) for v in rope.values()):
-        raise ValueError(f"{source}: rope settings per layer are not supported: {rope}")
+        raise UserError(f"{source}: rope settings per layer are not supported: {rope}")
     theta = float(rope.get("rope_theta") or config.get("rope_theta") or 10_000.0)
     if rope.get("partial_rotary_factor", 1.0) != 1.0:
-        raise ValueError(
+        raise UserError(
             f"{source}: partial_rotary_factor={rope['partial_rotary_factor']} is not "
             "supported; the decoder rotates whole heads."
         )
@@ -246,17 +247,17 @@ def _rope(config: Config, source: str) -> tuple[float, RopeScaling | None]:
         "yarn": ("factor",),
     }
     if kind not in needed:
-        raise ValueError(
+        raise UserError(
             f"{source}: rope_type={kind!r} is not supported; the decoder computes "
             f"'default', {', '.join(map(repr, needed))}."
         )
     for key in needed[kind]:
         if not isinstance(rope.get(key), int | float):
-            raise ValueError(
+            raise UserError(
                 f"{source}: rope_type={kind!r} needs a number {key}, got {rope}."
             )
     if rope.get("truncate", True) is not True:
-        raise ValueError(f"{source}: yarn with truncate=false is not supported.")
+        raise UserError(f"{source}: yarn with truncate=false is not supported.")
     original = (
         config.get("original_max_position_embeddings")
         or rope.get("original_max_position_embeddings")

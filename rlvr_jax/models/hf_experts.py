@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from rlvr_jax.errors import UserError
 from rlvr_jax.models.architecture import Architecture
 
 
@@ -17,13 +18,13 @@ def experts_from_config(
       source: where it is from, for error messages.
 
     Raises:
-      ValueError: some layers have experts and others not, or more are picked than
+      UserError: some layers have experts and others not, or more are picked than
         there are.
     """
     step = config.get("decoder_sparse_step", 1)
     dense = config.get("mlp_only_layers") or []
     if step != 1 or dense:
-        raise ValueError(
+        raise UserError(
             f"{source}: decoder_sparse_step={step} with mlp_only_layers={dense} mixes "
             "layers with experts and layers without. The decoder scans equal layers: "
             "decoder_sparse_step must be 1 and mlp_only_layers empty."
@@ -32,7 +33,7 @@ def experts_from_config(
     experts = size("num_experts", config.get("num_local_experts") or 128)
     chosen = size("num_experts_per_tok", 8)
     if not chosen <= experts <= 65_536:
-        raise ValueError(
+        raise UserError(
             f"{source}: num_experts={experts} must be at least "
             f"num_experts_per_tok={chosen}, and at most 65536."
         )

@@ -11,6 +11,7 @@ import numpy as np
 import safetensors
 import safetensors.numpy
 
+from rlvr_jax.errors import UserError
 from rlvr_jax.models.architecture import Architecture
 from rlvr_jax.models.checkpoint_file import Index
 from rlvr_jax.models.hf_config import read_architecture, read_json
@@ -62,7 +63,7 @@ class SafetensorsDirectory:
         """Opens all files and reads their headers, no weights yet.
 
         Raises:
-          ValueError: a file is missing, cut short or of another kind; it is named.
+          UserError: a file is missing, cut short or of another kind; it is named.
         """
         self.location = str(directory)
         self.architecture: Architecture = read_architecture(directory)
@@ -78,23 +79,23 @@ class SafetensorsDirectory:
             handle = safetensors.safe_open(path, framework="np")
             handle = self._stack.enter_context(handle)
         except FileNotFoundError:
-            raise ValueError(
+            raise UserError(
                 f"{path} does not exist, though {_INDEX} names it."
             ) from None
         except (OSError, safetensors.SafetensorError) as error:
-            raise ValueError(
+            raise UserError(
                 f"{path} cannot be read as safetensors (cut short?): {error}"
             ) from None
         held = set(handle.keys())
         for name in held if names is None else names:
             if name not in held:
-                raise ValueError(f"{path} lacks {name}, which {_INDEX} places there.")
+                raise UserError(f"{path} lacks {name}, which {_INDEX} places there.")
             # Frequencies that old checkpoints store; they follow from config.json.
             if name.endswith("rotary_emb.inv_freq"):
                 continue
             part = handle.get_slice(name)
             if part.get_dtype() not in _FLOATS:
-                raise ValueError(
+                raise UserError(
                     f"{path}: {name} is stored as {part.get_dtype()}; only "
                     f"{', '.join(_FLOATS)} can be loaded."
                 )
@@ -122,10 +123,10 @@ def _files_of(directory: pathlib.Path) -> list[tuple[str, list[str] | None]]:
     if not index.exists():
         pickled = sorted(p.name for p in directory.glob("pytorch_model*.bin"))
         hint = f" {pickled[0]} is a pickle: convert it." if pickled else ""
-        raise ValueError(f"{directory} holds neither {_SINGLE} nor {_INDEX}.{hint}")
+        raise UserError(f"{directory} holds neither {_SINGLE} nor {_INDEX}.{hint}")
     places = read_json(index).get("weight_map")
     if not isinstance(places, dict) or not places:
-        raise ValueError(f"{index} has no weight_map of tensor -> file.")
+        raise UserError(f"{index} has no weight_map of tensor -> file.")
     names: dict[str, list[str]] = {}
     for name, file in places.items():
         names.setdefault(file, []).append(name)

@@ -17,6 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float32
 
+from rlvr_jax.errors import UserError
 from rlvr_jax.models.architecture import Architecture
 from rlvr_jax.models.hf_weights import SCORE, SafetensorsDirectory, tensor_name
 from rlvr_jax.models.weights import read_parameters
@@ -37,7 +38,7 @@ class RewardModelDirectory(SafetensorsDirectory):
         """Opens all files and reads their headers, no weights yet.
 
         Raises:
-          ValueError: as of any directory; or it holds no score of one number.
+          UserError: as of any directory; or it holds no score of one number.
         """
         super().__init__(directory)
         self.shapes.pop(tensor_name("head"), None)
@@ -48,7 +49,7 @@ class RewardModelDirectory(SafetensorsDirectory):
         if found != wanted:
             self.close()
             held = "no such tensor" if found is None else f"shape {list(found)}"
-            raise ValueError(
+            raise UserError(
                 f"{directory} is no reward model: it needs {tensor_name(SCORE)} of "
                 f"shape {list(wanted)} (one label) and has {held}. "
                 "`python -m launch.reward_model` makes one."
@@ -75,7 +76,7 @@ def load_reward_model(
       shardings: of an architecture, parameter name -> where it lives.
 
     Raises:
-      ValueError: it is no reward model, or one of another architecture; the message
+      UserError: it is no reward model, or one of another architecture; the message
         lists what differs.
     """
     place = pathlib.Path(path).expanduser()
@@ -90,7 +91,7 @@ def load_reward_model(
         }
         said = [f"{n} {a} against {b}" for n, (a, b) in differ.items() if a != b]
         if said:
-            raise ValueError(
+            raise UserError(
                 f"the reward model at {place} is not of the policy's architecture: "
                 f"{', '.join(said)}. A critic is computed by the policy's program: "
                 "give a reward model of the same base model (critic.path)."

@@ -15,6 +15,7 @@ from flax import nnx
 from jax.experimental import multihost_utils
 from jaxtyping import Array, Float
 
+from rlvr_jax.errors import UserError
 from rlvr_jax.models.architecture import Architecture
 from rlvr_jax.models.checkpoint_file import (
     CheckpointFile,
@@ -51,7 +52,7 @@ def load_decoder(
         device reads only its own part of the file. None: all on the default device.
 
     Raises:
-      ValueError: the path holds no model that can be loaded; the message names the
+      UserError: the path holds no model that can be loaded; the message names the
         file, and the key or tensor that is wrong.
     """
     with contextlib.closing(open_checkpoint(path)) as checkpoint:
@@ -82,7 +83,7 @@ def open_checkpoint(path: str | os.PathLike[str]) -> CheckpointFile:
     """Opens a model without reading its weights; the caller closes it.
 
     Raises:
-      ValueError: as `load_decoder`.
+      UserError: as `load_decoder`.
     """
     place = pathlib.Path(path).expanduser()
     if place.suffix == ".gguf" and not place.is_dir():
@@ -92,7 +93,7 @@ def open_checkpoint(path: str | os.PathLike[str]) -> CheckpointFile:
         return GgufFile(place)
     if place.is_dir():
         return SafetensorsDirectory(place)
-    raise ValueError(
+    raise UserError(
         f"model.path {str(path)!r} is neither a directory nor a .gguf file. Give a "
         "Hugging Face model directory; `python -m launch.fetch smollm2` makes one."
     )
@@ -221,7 +222,7 @@ def generation_settings(path: str | os.PathLike[str]) -> dict[str, Any]:
     list of them; a key that the model does not state is left out.
 
     Raises:
-      ValueError: the path holds no readable model.
+      UserError: the path holds no readable model.
     """
     place = pathlib.Path(path).expanduser()
     if not place.is_dir():

@@ -3,6 +3,8 @@
 import dataclasses
 import math
 
+from rlvr_jax.errors import UserError
+
 
 @dataclasses.dataclass(frozen=True)
 class Chip:
@@ -58,7 +60,7 @@ def parse_topology(name: str) -> Topology:
     """The slice that a name like "v5e:16x16" stands for.
 
     Raises:
-      ValueError: no such generation, or no sizes.
+      UserError: no such generation, or no sizes.
 
     Example:
       >>> parse_topology("v5p:4x4x4").chips, parse_topology("tpu7x:2x2x1").devices
@@ -67,7 +69,7 @@ def parse_topology(name: str) -> Topology:
     generation, _, sizes = name.partition(":")
     parts = sizes.split("x")
     if generation not in CHIPS or not all(part.isdigit() for part in parts):
-        raise ValueError(
+        raise UserError(
             f"parse_topology: topology {name!r} is not GENERATION:SIZES with a "
             f"generation of {', '.join(CHIPS)}, as v5e:16x16 or v5p:4x4x4."
         )

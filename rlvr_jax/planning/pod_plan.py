@@ -11,6 +11,7 @@ import jax.numpy as jnp
 from jax.sharding import AbstractMesh, Mesh, NamedSharding
 
 from rlvr_jax.config import Config
+from rlvr_jax.errors import UserError
 from rlvr_jax.mesh.mesh import AXES, ROLLOUT_SHAPE, filled_shape
 from rlvr_jax.mesh.sharding import check_heads, parameter_spec
 from rlvr_jax.models.architecture import Architecture
@@ -106,7 +107,7 @@ def planned_architecture(config: Config, layers: int | None = None) -> Architect
         try:
             with contextlib.closing(open_checkpoint(model.path)) as checkpoint:
                 found = checkpoint.architecture
-        except ValueError as error:
+        except UserError as error:
             raise ConfigError(
                 f"plan: {error}\nWithout the files, name one of {', '.join(KNOWN)} "
                 "as model.architecture."
@@ -134,7 +135,7 @@ def plan_pod(
       on_compiled: told of each program as it is done.
 
     Raises:
-      ConfigError, ValueError: settings that cannot run there.
+      UserError: settings that cannot run there.
     """
     architecture = planned_architecture(config, layers)
     shape, rollout_shape = _shapes(config, topology.devices)

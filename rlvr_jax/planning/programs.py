@@ -20,6 +20,7 @@ from flax import nnx
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from rlvr_jax.config import Config
+from rlvr_jax.errors import UserError
 from rlvr_jax.mesh.mesh import ROLLOUT_SHAPE, SHAPE, make_mesh, rearranged, row_spec
 from rlvr_jax.mesh.sharding import parameter_shardings
 from rlvr_jax.models.architecture import Architecture
@@ -75,7 +76,7 @@ def topology_meshes(
 
     Raises:
       ImportError: libtpu is not installed.
-      ValueError: a shape does not fill the topology, or libtpu does not know it.
+      UserError: a shape does not fill the topology, or libtpu does not know it.
     """
     # Before libtpu starts: no questions to a metadata server that is not there.
     os.environ.setdefault("TPU_SKIP_MDS_QUERY", "1")
@@ -88,7 +89,7 @@ def topology_meshes(
         with _without_native_log():
             topology = topologies.get_topology_desc(platform="tpu", topology_name=name)
     except Exception as error:
-        raise ValueError(
+        raise UserError(
             f"plan: libtpu does not know the topology {name!r}: {error}"
         ) from error
     mesh = make_mesh(shape, topology.devices)
@@ -125,7 +126,7 @@ def abstract_run(
       rollout_mesh: of sampling; by default the same.
 
     Raises:
-      ValueError: a batch does not divide over its mesh.
+      UserError: a batch does not divide over its mesh.
     """
     rollout_mesh = mesh if rollout_mesh is None else rollout_mesh
     work = work_of(config, architecture)

@@ -4,6 +4,7 @@ import dataclasses
 from collections.abc import Iterator
 
 from rlvr_jax.config import Config, RolloutConfig
+from rlvr_jax.errors import UserError
 from rlvr_jax.planning.chips import Topology
 from rlvr_jax.planning.pod_plan import (
     PodPlan,
@@ -47,7 +48,7 @@ def search(
     for candidate in candidates(config, topology.devices):
         try:
             plan = plan_pod(candidate, topology, layers=layers, compile_programs=False)
-        except ValueError:  # a batch that does not divide over this mesh
+        except UserError:  # a batch that does not divide over this mesh
             continue
         room = MARGIN * topology.hbm_gib_per_device
         if plan.mesh_shape[2] > plan.architecture.num_kv_heads:

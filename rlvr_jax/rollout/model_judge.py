@@ -54,7 +54,7 @@ class ModelJudge:
           dtype: of its parameters.
 
         Raises:
-          ValueError: no readable model or no chat template there.
+          UserError: no readable model or no chat template there.
         """
         place = pathlib.Path(path).expanduser()
         tokenizer = load_tokenizer(place)

@@ -22,6 +22,7 @@ import numpy as np
 from jaxtyping import Bool, Float32
 
 from rlvr_jax.config import RewardConfig
+from rlvr_jax.errors import UserError
 
 ANSWER = "answer"
 BUILT_IN = (ANSWER, "ended", "truncated")
@@ -64,7 +65,7 @@ def parse_parts(text: str) -> list[Part]:
     """The parts that a text names.
 
     Raises:
-      ValueError: there are none, or one cannot be read; the message shows it.
+      UserError: there are none, or one cannot be read; the message shows it.
 
     Example:
       >>> parse_parts("answer, -0.5*truncated if not answer")[1].gates
@@ -72,7 +73,7 @@ def parse_parts(text: str) -> list[Part]:
     """
     parts = [_parse(piece) for piece in text.split(",") if piece.strip()]
     if not parts:
-        raise ValueError("reward.parts is empty; 'answer' pays the answer alone")
+        raise UserError("reward.parts is empty; 'answer' pays the answer alone")
     return parts
 
 
@@ -156,7 +157,7 @@ def places(
 def _parse(text: str) -> Part:
     match = _PART.fullmatch(text)
     if match is None or (match["rank"] is None) != (match["end"] is None):
-        raise ValueError(
+        raise UserError(
             f"reward.parts: cannot read {text.strip()!r}; write WEIGHT*NAME, "
             "WEIGHT*NAME if NAME and not NAME and FIELD=VALUE, or rank(NAME) for NAME"
         )
@@ -170,7 +171,7 @@ def _parse(text: str) -> Part:
         elif name and not re.search(r"\s", name):
             gates.append((name, wanted))
         elif name:
-            raise ValueError(
+            raise UserError(
                 f"reward.parts: cannot read the condition {piece!r} of "
                 f"{text.strip()!r}; conditions are joined by 'and'"
             )

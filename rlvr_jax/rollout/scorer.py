@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from rlvr_jax.config import Config
 from rlvr_jax.data.rows import Problem
 from rlvr_jax.data.tokenizer import Tokenizer, stop_ids
+from rlvr_jax.errors import UserError
 from rlvr_jax.rollout.model_judge import ModelJudge
 from rlvr_jax.rollout.rewards import parts_of, verifiers_of
 from rlvr_jax.rollout.scoring import Audit, Scorer
@@ -24,7 +25,7 @@ def reward_verifiers(config: Config, problems: Iterable[Problem]) -> list[str]:
     The judge runs beside the pool and is not among them.
 
     Raises:
-      ValueError: reward.parts cannot be read, or a judge is named and judge.url is "".
+      UserError: reward.parts cannot be read, or a judge is named and judge.url is "".
     """
     names = {problem.verifier for problem in problems}
     names.update(verifiers_of(parts_of(config.reward)))
@@ -32,7 +33,7 @@ def reward_verifiers(config: Config, problems: Iterable[Problem]) -> list[str]:
     watching = {config.audit.verifier, config.evaluation.strict_verifier}
     judges = (names | watching) & set(NAMES)
     if judges and not (config.judge.url or config.judge.path):
-        raise ValueError(
+        raise UserError(
             f"verifier {min(judges)!r} is a language model: set judge.url and "
             "judge.model, or judge.path"
         )
@@ -49,13 +50,13 @@ def check_what_is_read(config: Config, reads: Mapping[str, str]) -> None:
       reads: verifier of the reward -> "answer" or "completion".
 
     Raises:
-      ValueError: a verifier that judges content reads the whole completion.
+      UserError: a verifier that judges content reads the whole completion.
     """
     declared = {name.strip() for name in config.reward.reads_reasoning.split(",")}
     for name, part in reads.items():
         allowed = name.startswith(_MAY_READ_REASONING) or name in declared
         if part == "completion" and not allowed:
-            raise ValueError(
+            raise UserError(
                 f"verifier {name!r} reads the reasoning, and a reward for it teaches "
                 "the policy to write reasoning that pleases. Have it read the answer, "
                 f"or declare it: reward.reads_reasoning={name!r}"

@@ -13,6 +13,7 @@ from flax import nnx
 from orbax.checkpoint.checkpoint_managers import preservation_policy
 
 from rlvr_jax.config import CheckpointConfig
+from rlvr_jax.errors import UserError
 from rlvr_jax.mesh.processes import anywhere, failing_together
 from rlvr_jax.train.abstract import StandIn
 from rlvr_jax.train.checksums import check_sums, host_checksums, text_checksum
@@ -23,7 +24,7 @@ SPOILT = "spoilt_checkpoints"
 """Where those that cannot be read lie, beside the others."""
 
 
-class OtherShapes(ValueError):
+class OtherShapes(UserError):
     """A checkpoint of another model than the run's."""
 
 
@@ -107,7 +108,7 @@ class Checkpoints:
         Of several processes all take the same one.
 
         Raises:
-          ValueError: there is none, it holds other arrays than `like`, or none can be
+          UserError: there is none, it holds other arrays than `like`, or none can be
             read; nothing was moved then.
         """
         self._manager.wait_until_finished()
@@ -123,7 +124,7 @@ class Checkpoints:
                 continue
             self._set_aside(failed)
             return found
-        raise ValueError(
+        raise UserError(
             f"checkpoint: none to restore under {self._manager.directory}"
             + "".join(f"\n  step {step}: {why}" for step, why in failed.items())
             + "\nNothing was moved. Start the same command again once the reason is "
@@ -197,12 +198,12 @@ class Checkpoints:
           step: of the checkpoint; the newest by default.
 
         Raises:
-          ValueError: there is none, or it holds other arrays than `like`.
+          UserError: there is none, or it holds other arrays than `like`.
         """
         known = self._manager.all_steps()
         step = self.latest if step is None else step
         if step is None or step not in known:
-            raise ValueError(
+            raise UserError(
                 f"checkpoint: none to restore under {self._manager.directory}"
                 + (f" of step {step}; there are {known}." if known else ".")
             )

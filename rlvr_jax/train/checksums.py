@@ -8,6 +8,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from rlvr_jax.errors import UserError
+
 
 @jax.jit
 def checksums(arrays: dict[str, jax.Array]) -> dict[str, jax.Array]:
@@ -52,7 +54,7 @@ def text_checksum(values: Mapping[str, Any]) -> str:
 
 
 def check_sums(found: Mapping[str, Any], saved: Mapping[str, Any]) -> None:
-    """Raises a ValueError that names the first array with another sum than before."""
+    """Raises a UserError that names the first array with another sum than before."""
     for name, value in found.items():
         if value != saved[name]:
-            raise ValueError(f"{name} is not as it was saved: its checksum differs")
+            raise UserError(f"{name} is not as it was saved: its checksum differs")

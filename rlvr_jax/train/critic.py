@@ -1,6 +1,6 @@
 """The value model of advantage "gae": the policy's copy with a head of one number."""
 
-from typing import Any
+from typing import Any, cast
 
 import jax
 import jax.numpy as jnp
@@ -114,7 +114,8 @@ def update_critic(
             gradients, state.optimizer, state.parameters
         )
         changes = _trained(changes, settings)  # weight decay would move them
-        new = CriticState(optax.apply_updates(state.parameters, changes), moments)
+        updated = cast(dict[str, Any], optax.apply_updates(state.parameters, changes))
+        new = CriticState(updated, moments)
         usable = jnp.isfinite(optax.tree.norm(gradients)) & (tokens > 0)
         new = jax.tree.map(lambda a, b: jnp.where(usable, a, b), new, state)
         return new, jax.tree.map(jnp.sum, sums)

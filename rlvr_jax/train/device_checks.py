@@ -4,6 +4,7 @@ import jax
 from jax.sharding import Mesh
 
 from rlvr_jax.config import Config
+from rlvr_jax.errors import UserError
 from rlvr_jax.mesh.mesh import ROLLOUT_SHAPE, SHAPE, row_spec
 from rlvr_jax.train.micro_batches import micro_batch_shape
 from rlvr_jax.validate import ConfigError
@@ -76,5 +77,5 @@ def check_row_devices(config: Config, mesh: Mesh, rollout_mesh: Mesh) -> None:
         for name, shape in shapes.items():
             try:
                 row_spec(devices, shape, setting=setting)
-            except ValueError as error:
+            except UserError as error:
                 raise ConfigError(f"mesh: {name}: {error}") from error

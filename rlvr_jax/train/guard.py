@@ -1,7 +1,9 @@
 """Stops a run whose gradients are no numbers any more."""
 
+from rlvr_jax.errors import UserError
 
-class Diverged(ValueError):
+
+class Diverged(UserError):
     """Too many steps in a row without a finite gradient."""
 
 

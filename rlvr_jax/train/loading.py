@@ -20,6 +20,7 @@ from rlvr_jax.data.problems import load_problems, verifier_of
 from rlvr_jax.data.rows import Problem
 from rlvr_jax.data.sources import read_source, split_sources
 from rlvr_jax.data.tokenizer import Tokenizer, load_tokenizer
+from rlvr_jax.errors import UserError
 from rlvr_jax.train.checkpoint import Checkpoints
 from rlvr_jax.train.policy import architecture_of, make_decoder
 from rlvr_jax.train.sampler_plan import weights_program
@@ -44,7 +45,7 @@ def settings_of(target: pathlib.Path, changes: Mapping[str, Any]) -> Config:
       changes: dotted settings to change, as {"evaluation.temperature": 0.6}.
 
     Raises:
-      ValueError: the folder is neither, or the run's settings cannot be read.
+      UserError: the folder is neither, or the run's settings cannot be read.
       FileNotFoundError: there is nothing at the path.
     """
     if not target.exists():
@@ -56,7 +57,7 @@ def settings_of(target: pathlib.Path, changes: Mapping[str, Any]) -> Config:
             config.model = ModelConfig(path=str(target), dtype=config.model.dtype)
     if config is None:
         if target.is_dir() and not (target / "config.json").is_file():
-            raise ValueError(
+            raise UserError(
                 f"{target} is neither a run folder nor a model directory: it has no "
                 "config.json"
             )
@@ -75,7 +76,7 @@ def problems_of(config: Config, data: str) -> list[Problem]:
     Of a source that has a test part, that part; else all of it.
 
     Raises:
-      ValueError, FileNotFoundError: as `load_problems`.
+      UserError, FileNotFoundError: as `load_problems`.
     """
     if not data:
         return load_problems(
@@ -106,12 +107,12 @@ def load_model(
       step: another checkpoint that a run folder still has.
 
     Raises:
-      ValueError, ConfigError: no readable model, a run without a checkpoint, or a
-        step of what is no run.
+      UserError: no readable model, a run without a checkpoint, or a step of what is no
+        run.
     """
     is_run = _run_settings(target) is not None
     if step is not None and not is_run:
-        raise ValueError(
+        raise UserError(
             f"{target} is a model and has no step {step}: give a run folder"
         )
     folder = target / "checkpoints"

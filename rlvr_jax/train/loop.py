@@ -59,7 +59,7 @@ def run(config: Config) -> dict[str, Any]:
     """Runs or resumes `config` in its run_dir and returns the summary.
 
     Raises:
-      ConfigError, ValueError, FileNotFoundError: before step 0, what to change.
+      UserError, FileNotFoundError: before step 0, what to change.
       OSError: the disk is full; what was saved before is whole.
       LockLost: another process took the folder over.
       VerifierFailure: too many verifiers crashed or timed out; the run can resume.

@@ -16,6 +16,8 @@ from typing import Any, SupportsFloat
 
 import tensorboardX
 
+from rlvr_jax.errors import UserError
+
 RESERVED = ("step", "time")
 
 
@@ -31,7 +33,7 @@ class RunWriter:
       writes: False on the processes whose records go nowhere, all but the first.
 
     Raises:
-      ValueError: a line in the middle of an existing file is not a JSON record.
+      UserError: a line in the middle of an existing file is not a JSON record.
 
     Example:
       >>> import tempfile
@@ -208,7 +210,7 @@ def _step_of(line: bytes, path: pathlib.Path, number: int) -> int:
     try:
         return int(json.loads(line)["step"])
     except (ValueError, KeyError, TypeError) as error:
-        raise ValueError(
+        raise UserError(
             f"RunWriter: {path} line {number} is not a JSON record with a step "
             f"({error}); remove the line, or set run_dir to a new folder"
         ) from None

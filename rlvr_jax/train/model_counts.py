@@ -19,6 +19,7 @@ from rlvr_jax.data.problems import load_problems
 from rlvr_jax.data.prompts import encode_prompts
 from rlvr_jax.data.rows import Problem
 from rlvr_jax.data.tokenizer import Tokenizer, stop_ids
+from rlvr_jax.errors import UserError
 from rlvr_jax.mesh.mesh import fetch
 from rlvr_jax.rollout.control import Control
 from rlvr_jax.rollout.sampler import Sampling
@@ -65,7 +66,7 @@ def count(
       One record per problem, with all that counts.py names.
 
     Raises:
-      ValueError: the base has another tokenizer, or no prompt fits.
+      UserError: the base has another tokenizer, or no prompt fits.
       VerifierFailure: too many checks failed.
     """
     evaluation = evaluation_of(config, model, problems, pool, mesh)
@@ -237,7 +238,7 @@ def _check_same_tokens(
     for problem in problems[:8]:
         text = problem.question
         if one.encode(text) != other.encode(text):
-            raise ValueError(
+            raise UserError(
                 "the base splits text into other tokens than the model, so it cannot "
                 "score its completions; give a base of the same family"
             )

@@ -33,7 +33,7 @@ def architecture_of(model: ModelConfig, vocab_size: int) -> Architecture:
     Raises:
       ConfigError: the sizes of a new decoder do not fit together, or the tokenizer
         has ids that the model has no row for.
-      ValueError: no readable model at the path.
+      UserError: no readable model at the path.
     """
     if model.path:
         checkpoint = open_checkpoint(model.path)
@@ -132,7 +132,7 @@ def load_reference(
 
     Raises:
       ConfigError: it has not the policy's parameters.
-      ValueError: no readable model at the path.
+      UserError: no readable model at the path.
     """
     path = config.model.reference_path
     if not path:
@@ -156,7 +156,7 @@ def loaded_critic(
     """Parameters of the critic that critic.path names; None: as of `new_critic`.
 
     Raises:
-      ValueError: no reward model there, or one of another architecture than the policy.
+      UserError: no reward model there, or one of another architecture than the policy.
     """
     path = config.critic.path
     if not path or config.objective.advantage != "gae":

@@ -16,6 +16,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from rlvr_jax.config import Objective
+from rlvr_jax.errors import UserError
 from rlvr_jax.train.credit import Signals, batch_advantages, shaped_rewards
 from rlvr_jax.train.forward import batch_logprobs, flat, reference_logprobs
 from rlvr_jax.train.micro_batches import prompts_of
@@ -55,7 +56,7 @@ def capture(
     """The arrays of the bundle: inputs of the step's one update, and its stages.
 
     Raises:
-      ValueError: the objective's advantages need a critic, parts, greedy answers or
+      UserError: the objective's advantages need a critic, parts, greedy answers or
         earlier rewards, which a bundle does not hold.
     """
     prompts = prompts_of(rollouts, plan)
@@ -107,14 +108,14 @@ def load(path: pathlib.Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     """Arrays and settings of a bundle.
 
     Raises:
-      ValueError: the file is no bundle.
+      UserError: the file is no bundle.
     """
     try:
         with np.load(path) as file:
             arrays = {name: file[name] for name in file.files}
         settings = json.loads(str(arrays.pop("settings")))
     except (OSError, KeyError, ValueError) as error:
-        raise ValueError(f"replay: {path} is no bundle: {error}") from error
+        raise UserError(f"replay: {path} is no bundle: {error}") from error
     return arrays, settings
 
 
@@ -156,8 +157,9 @@ def _stages(
     given = {name: jnp.asarray(value) for name, value in arrays.items()}
     rollouts = Rollouts(
         **{
-            field.name: given.get(f"rollouts/{field.name}")
-            for field in dataclasses.fields(Rollouts)
+            name.removeprefix("rollouts/"): value
+            for name, value in given.items()
+            if name.startswith("rollouts/")
         }
     )
     rewards, correct = given["rewards"], given["correct"]
@@ -165,7 +167,8 @@ def _stages(
     found: dict[str, Array] = {}
 
     def before(stage: str) -> Array:
-        return given.get(f"stage/{stage}", found.get(stage))
+        stored = f"stage/{stage}"
+        return given[stored] if stored in given else found[stage]
 
     found["shaped_rewards"] = shaped_rewards(
         rewards, correct, rollouts, objective, max_completion_tokens
@@ -181,7 +184,7 @@ def _stages(
             flat(before("shaped_rewards")), signals, objective
         )
     except TypeError as error:
-        raise ValueError(
+        raise UserError(
             f"replay: objective.advantage={objective.advantage!r} needs more than a "
             "bundle holds; replay.save_every works with advantages of the batch's own "
             "rewards."

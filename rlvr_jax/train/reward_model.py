@@ -191,7 +191,9 @@ def _update(parameters, state, batch: Judged, *, graphdef, optimizer, predict: P
 
 def _scores(parameters, batch: Judged, graphdef) -> Float[Array, "N U"]:
     """After the question and after each of T tokens: U = T + 1 of them."""
-    prompts = Prompts(batch.prompt_tokens, batch.prompt_lengths)
+    prompts = Prompts(
+        jnp.asarray(batch.prompt_tokens), jnp.asarray(batch.prompt_lengths)
+    )
     decoder = nnx.merge(graphdef, parameters["decoder"])
     # The state that a token too many would be predicted from comes after the last one.
     read = jnp.pad(batch.completion_tokens, ((0, 0), (0, 1)))[:, None]

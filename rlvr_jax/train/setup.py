@@ -104,8 +104,8 @@ def prepare(config: Config, pool: VerifierPool, *, resumes: bool = False) -> Set
         and shardings are made.
 
     Raises:
-      ConfigError, ValueError, FileNotFoundError: what is wrong, and the setting to
-        change. Nothing has been compiled by then.
+      UserError, FileNotFoundError: what is wrong, and the setting to change. Nothing
+        has been compiled by then.
     """
     check_processes(config)
     mesh = make_mesh(config.mesh.shape)

@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Callable
+from typing import TypedDict
 
 import jax
 from jaxtyping import Array, Bool, Float
@@ -30,7 +31,14 @@ class Terms:
     """Of the bands of "sign_bands"; None while these stay."""
 
 
-def _bounds(objective: Objective) -> dict[str, float]:
+class _Bounds(TypedDict):
+    """Of the ratio: 1 - epsilon_low to 1 + epsilon_high."""
+
+    epsilon_low: float
+    epsilon_high: float
+
+
+def _bounds(objective: Objective) -> _Bounds:
     return {
         "epsilon_low": objective.epsilon_low,
         "epsilon_high": objective.epsilon_high,

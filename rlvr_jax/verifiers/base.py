@@ -17,6 +17,8 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from rlvr_jax.errors import UserError
+
 READS = ("answer", "completion")
 
 
@@ -85,11 +87,11 @@ def reads_of(verifier: Verifier) -> str:
     """The part of the completion that a verifier asks for, "answer" by default.
 
     Raises:
-      ValueError: its `reads` is neither "answer" nor "completion".
+      UserError: its `reads` is neither "answer" nor "completion".
     """
     reads = getattr(verifier, "reads", "answer")
     if reads not in READS:
-        raise ValueError(
+        raise UserError(
             f"{getattr(verifier, '__name__', verifier)!s}.reads is {reads!r}; "
             f"a verifier reads one of {', '.join(READS)}"
         )

@@ -16,6 +16,8 @@ import time
 import urllib.parse
 from typing import Any
 
+from rlvr_jax.errors import UserError
+
 _MAX_REPLY_BYTES = 2**20
 _RETRIED = frozenset([408, 409, 425, 429, *range(500, 600)])
 _FIRST_PAUSE_S = 0.5
@@ -59,7 +61,7 @@ class ChatClient:
         """Refuses an address that cannot be called."""
         parts = urllib.parse.urlsplit(self.url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise ValueError(
+            raise UserError(
                 f"judge.url={self.url!r} must be like 'http://localhost:8000/v1'"
             )
 

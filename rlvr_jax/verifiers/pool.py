@@ -14,6 +14,7 @@ import threading
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from rlvr_jax.errors import UserError
 from rlvr_jax.verifiers import protocol
 from rlvr_jax.verifiers.base import Sample, Status, Verdict
 from rlvr_jax.verifiers.process import StartError, WorkerProcess
@@ -72,10 +73,10 @@ class VerifierPool:
             their first sample, outside of its deadline.
 
         Raises:
-          ValueError: a number is out of range.
+          UserError: a number is out of range.
         """
         if workers < 0 or timeout_s <= 0 or max_tasks_per_worker < 1:
-            raise ValueError(
+            raise UserError(
                 "VerifierPool needs workers >= 0, timeout_s > 0 and "
                 f"max_tasks_per_worker >= 1, got {workers}, {timeout_s} and "
                 f"{max_tasks_per_worker}"
@@ -129,14 +130,14 @@ class VerifierPool:
           What each reads of a completion: {"math": "answer", ...}.
 
         Raises:
-          ValueError: one cannot be found or imported; the message says which and why.
+          UserError: one cannot be found or imported; the message says which and why.
           RuntimeError: as in `verify`.
         """
         names = list(dict.fromkeys(verifiers))
         answers = self._run([_Task(name, None) for name in names])
         for answer in answers:
             if "error" in answer:
-                raise ValueError(answer["error"])
+                raise UserError(answer["error"])
         return {
             name: answer["reads"] for name, answer in zip(names, answers, strict=True)
         }

@@ -13,6 +13,7 @@ import sys
 import types
 from typing import cast
 
+from rlvr_jax.errors import UserError
 from rlvr_jax.verifiers.base import Verifier, reads_of
 
 BUILT_IN = {
@@ -51,25 +52,25 @@ def resolve(name: str) -> Verifier:
         directory) or "package.module:function".
 
     Raises:
-      ValueError: the name is unknown (with the nearest known one), the file, module
+      UserError: the name is unknown (with the nearest known one), the file, module
         or function does not exist or cannot be imported, or it is no function.
     """
     place = BUILT_IN.get(name)
     if place is None:
         place = name
         if ":" not in name or name.startswith(("format:", "weak:", "code:")):
-            raise ValueError(_unknown(name))
+            raise UserError(_unknown(name))
     module_name, _, function_name = place.rpartition(":")
     module = _load(module_name, name)
     verifier = getattr(module, function_name, None)
     if verifier is None:
         near = difflib.get_close_matches(function_name, dir(module), n=1)
         hint = f"; did you mean {near[0]!r}?" if near else ""
-        raise ValueError(
+        raise UserError(
             f"verifier {name!r}: {module_name} has no {function_name!r}{hint}"
         )
     if not callable(verifier):
-        raise ValueError(
+        raise UserError(
             f"verifier {name!r}: {function_name!r} is {type(verifier).__name__}, "
             "not a function"
         )
@@ -93,7 +94,7 @@ def _load(module_name: str, name: str) -> types.ModuleType:
     try:
         return importlib.import_module(module_name)
     except Exception as error:
-        raise ValueError(
+        raise UserError(
             f"verifier {name!r}: cannot import {module_name!r}: "
             f"{type(error).__name__}: {error}"
         ) from error
@@ -102,14 +103,14 @@ def _load(module_name: str, name: str) -> types.ModuleType:
 def _load_file(path: pathlib.Path, name: str) -> types.ModuleType:
     path = path.resolve()
     if not path.is_file():
-        raise ValueError(f"verifier {name!r}: there is no file {path}")
+        raise UserError(f"verifier {name!r}: there is no file {path}")
     digest = hashlib.sha256(str(path).encode()).hexdigest()[:8]
     module_name = f"rlvr_jax_own_{path.stem}_{digest}"
     if module_name in sys.modules:
         return sys.modules[module_name]
     spec = importlib.util.spec_from_file_location(module_name, path)
     if spec is None or spec.loader is None:
-        raise ValueError(f"verifier {name!r}: {path} is not a Python file")
+        raise UserError(f"verifier {name!r}: {path} is not a Python file")
     module = importlib.util.module_from_spec(spec)
     if str(path.parent) not in sys.path:
         sys.path.append(str(path.parent))  # so that the file can import its neighbours
@@ -118,7 +119,7 @@ def _load_file(path: pathlib.Path, name: str) -> types.ModuleType:
         spec.loader.exec_module(module)
     except Exception as error:
         del sys.modules[module_name]
-        raise ValueError(
+        raise UserError(
             f"verifier {name!r}: {path} cannot be run: {type(error).__name__}: {error}"
         ) from error
     return module

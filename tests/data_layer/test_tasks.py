@@ -153,15 +153,18 @@ def test_a_chain_is_worked_out_products_first(numbers, signs, steps):
     assert arithmetic.work_out(numbers, list(signs)) == steps
 
 
-def test_guesses_are_imitated_beside_the_worked_solution():
-    """Eight of ten solutions are bare numbers within 5 of the answer."""
-    options = {"operators": "+", "max_operand": 4, "terms": 4, "guesses": 8}
+@pytest.mark.parametrize(("given", "far"), [({}, 5), ({"guess_error": 12}, 12)])
+def test_guesses_are_imitated_beside_the_worked_solution(given, far):
+    """Eight of ten solutions are bare numbers about as far off as was asked for."""
+    options = {"operators": "+", "max_operand": 4, "terms": 4, "guesses": 8, **given}
+    errors = set()
     for problem in tasks.generate("arithmetic", 0, "train", options=options)[:50]:
         solutions = problem.meta["solutions"]
         worked = [text for text in solutions if text == problem.meta["solution"]]
         guesses = [text for text in solutions if "\n" not in text]
         assert (len(worked), len(guesses)) == (2, 8)
-        assert all(abs(int(text) - int(problem.answer)) <= 5 for text in guesses)
+        errors |= {int(text) - int(problem.answer) for text in guesses}
+    assert errors == set(range(-far, far + 1))
 
 
 def test_boxes_come_with_the_working_alone():
@@ -183,3 +186,5 @@ def test_solutions_that_work_it_out_twice():
         assert len(solutions) == 10
     with pytest.raises(ValueError, match=r"guesses \+ twice is out of 0..10"):
         tasks.generate("arithmetic", 0, "train", options={"guesses": 9, "twice": 2})
+    with pytest.raises(ValueError, match="guess_error is at least 0, got -1"):
+        tasks.generate("arithmetic", 0, "train", options={"guess_error": -1})

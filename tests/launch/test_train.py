@@ -1,11 +1,14 @@
 """Which errors of a run are one line, and which keep their traceback."""
 
+import json
+
 import pytest
 
 from launch import train
 from rlvr_jax.config import Config
+from rlvr_jax.errors import UserError
 from rlvr_jax.rollout.scoring import VerifierFailure
-from rlvr_jax.validate import ConfigError
+from rlvr_jax.train.lock import LockLost
 
 
 @pytest.fixture
@@ -23,20 +26,23 @@ def ends_with(monkeypatch):
     return run
 
 
-@pytest.mark.parametrize("kind", [ValueError, OSError, VerifierFailure, ConfigError])
+@pytest.mark.parametrize("kind", [UserError, OSError, VerifierFailure, LockLost])
 def test_what_is_said_to_the_user_is_one_line(ends_with, kind):
     def refuses(_):
         raise kind(
             "data.train: the file is not there",
         )
 
-    with pytest.raises(ConfigError, match=r"^data\.train: the file is not there$"):
+    with pytest.raises(UserError, match=r"^data\.train: the file is not there$"):
         ends_with(refuses)
 
 
 def test_a_bug_keeps_its_traceback(ends_with):
-    """`int` and `max` raise a ValueError with nothing to change in the settings."""
-    for body in (lambda _: int("seven"), lambda _: max([])):
+    """A ValueError of Python or of a library says nothing about the settings.
+
+    That of json comes from a line that begins with "raise", as ours do.
+    """
+    for body in (lambda _: int("seven"), lambda _: max([]), lambda _: json.loads("{")):
         with pytest.raises(ValueError) as caught:  # noqa: PT011
             ends_with(body)
-        assert not isinstance(caught.value, ConfigError)
+        assert not isinstance(caught.value, UserError)

@@ -24,6 +24,7 @@ from rlvr_jax.data.tasks import (
     random_calculation,
 )
 from rlvr_jax.data.tasks.draft import Draft, of_their_types
+from rlvr_jax.errors import UserError
 
 TASKS: dict[str, Any] = {
     "arithmetic": arithmetic,
@@ -65,9 +66,9 @@ class Amount:
     def __post_init__(self) -> None:
         """Refuses impossible values."""
         if min(self.count, self.evaluation_count) < 1:
-            raise ValueError("count and evaluation_count are at least 1")
+            raise UserError("count and evaluation_count are at least 1")
         if not 0 < self.evaluation_share < 1:
-            raise ValueError("evaluation_share lies between 0 and 1, both excluded")
+            raise UserError("evaluation_share lies between 0 and 1, both excluded")
 
 
 def generate(
@@ -91,10 +92,10 @@ def generate(
       n do not depend on how many are asked for.
 
     Raises:
-      ValueError: unknown task, unknown or impossible option, or no question at all.
+      UserError: unknown task, unknown or impossible option, or no question at all.
     """
     if task not in TASKS:
-        raise ValueError(names.unknown("task", task, TASKS, "data.train"))
+        raise UserError(names.unknown("task", task, TASKS, "data.train"))
     module: TaskModule = TASKS[task]
     amount, own = _parse_options(task, module, options)
     wanted = amount.count if split == "train" else amount.evaluation_count
@@ -106,7 +107,7 @@ def generate(
         try:
             draft = module.draw(random, own)
         except ValueError as error:
-            raise ValueError(f"task:{task}: {error} (data.task_options)") from None
+            raise UserError(f"task:{task}: {error} (data.task_options)") from None
         fruitless += 1
         if draft.question in seen:
             continue
@@ -116,7 +117,7 @@ def generate(
         fruitless = 0
         problems.append(_finished(draft, task, f"{task}-{split}-{len(problems)}"))
     if not problems:
-        raise ValueError(
+        raise UserError(
             f"task:{task}: no {split} question in {_PATIENCE} draws with {options}; "
             "widen the ranges or change evaluation_share (data.task_options)"
         )
@@ -139,12 +140,12 @@ def _parse_options(
     try:
         settings = json.loads(options) if isinstance(options, str) else options
     except json.JSONDecodeError as error:
-        raise ValueError(
+        raise UserError(
             f"data.task_options is not JSON ({error.msg} at column {error.colno}), got "
             f"{options!r}; write it as '{{\"max_operand\": 20}}'"
         ) from None
     if not isinstance(settings, dict):
-        raise ValueError(f"data.task_options needs a JSON object, got {options!r}")
+        raise UserError(f"data.task_options needs a JSON object, got {options!r}")
     fields = {
         part: [field.name for field in dataclasses.fields(part)]
         for part in (Amount, module.Options)
@@ -153,12 +154,12 @@ def _parse_options(
     for name in settings:
         if name not in known:
             kind = f"option of task:{task}"
-            raise ValueError(names.unknown(kind, name, known, "data.task_options"))
+            raise UserError(names.unknown(kind, name, known, "data.task_options"))
     try:
         amount, own = (
             part(**of_their_types(part, {k: settings[k] for k in own if k in settings}))
             for part, own in fields.items()
         )
     except (TypeError, ValueError) as error:
-        raise ValueError(f"task:{task}: {error} (data.task_options)") from None
+        raise UserError(f"task:{task}: {error} (data.task_options)") from None
     return amount, own

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from rlvr_jax.data.tasks.draft import Draft
+from rlvr_jax.errors import UserError
 
 _APPLY = {"+": operator.add, "-": operator.sub, "*": operator.mul}
 
@@ -22,9 +23,11 @@ class Options:
     terms: int = 2
     """Numbers per question; * is done before + and -."""
     guesses: int = 0
-    """Of ten solutions to imitate in a cold start, how many are bare guesses, off by up
-    to 5, instead of the worked solution: a base model with a bad habit and a rarer good
-    one, for RL to choose from."""
+    """Of ten solutions to imitate in a cold start, how many are bare guesses instead of
+    the worked solution: a base model with a bad habit and a rarer good one, for RL to
+    choose from."""
+    guess_error: int = 5
+    """How far a bare guess is off at most; every error up to it is as likely."""
     twice: int = 0
     """Of ten, how many work it out and then once more: longer, and no better."""
     boxed: bool = False
@@ -36,22 +39,24 @@ class Options:
     def __post_init__(self) -> None:
         """Refuses impossible values."""
         if not self.operators or set(self.operators) - set(_APPLY):
-            raise ValueError(f"operators are out of '+-*', got {self.operators!r}")
+            raise UserError(f"operators are out of '+-*', got {self.operators!r}")
         if not 0 <= self.min_operand <= self.max_operand:
-            raise ValueError(
+            raise UserError(
                 "needs 0 <= min_operand <= max_operand, got "
                 f"{self.min_operand} and {self.max_operand}"
             )
         if not 0 <= self.guesses <= 10:
-            raise ValueError(f"guesses is out of 0..10, got {self.guesses}")
+            raise UserError(f"guesses is out of 0..10, got {self.guesses}")
+        if self.guess_error < 0:
+            raise UserError(f"guess_error is at least 0, got {self.guess_error}")
         if not 0 <= self.twice <= 10 - self.guesses:
-            raise ValueError(
+            raise UserError(
                 f"guesses + twice is out of 0..10, got {self.guesses} + {self.twice}"
             )
         if self.terms < 2:
-            raise ValueError(f"terms is at least 2, got {self.terms}")
+            raise UserError(f"terms is at least 2, got {self.terms}")
         if self.wording not in ("equation", "question"):
-            raise ValueError(
+            raise UserError(
                 f"wording is 'equation' or 'question', got {self.wording!r}"
             )
 
@@ -75,7 +80,8 @@ def draw(random: np.random.Generator, options: Options) -> Draft:
     ending = f"\\boxed{{{steps[-1]}}}" if options.boxed else steps[-1]
     worked = "\n".join([*steps[:-1], ending])
     if options.guesses or options.twice:
-        off = random.integers(-5, 5, size=options.guesses, endpoint=True).tolist()
+        far = options.guess_error
+        off = random.integers(-far, far, size=options.guesses, endpoint=True).tolist()
         guessed = [str(int(steps[-1]) + by) for by in off]
         again = [f"{worked}\n{worked}"] * options.twice
         once = [worked] * (10 - options.guesses - options.twice)

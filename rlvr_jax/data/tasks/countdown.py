@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rlvr_jax.data.tasks.draft import Draft
+from rlvr_jax.errors import UserError
 
 MAX_NUMBERS = 6
 _TRIES = 1_000
@@ -51,20 +52,20 @@ class Options:
     def __post_init__(self) -> None:
         """Refuses impossible values."""
         if not 2 <= self.min_numbers <= self.max_numbers <= MAX_NUMBERS:
-            raise ValueError(
+            raise UserError(
                 f"needs 2 <= min_numbers <= max_numbers <= {MAX_NUMBERS}, got "
                 f"{self.min_numbers} and {self.max_numbers}"
             )
         for low, high in (("min_number", "max_number"), ("min_target", "max_target")):
             if not 0 <= getattr(self, low) <= getattr(self, high):
-                raise ValueError(
+                raise UserError(
                     f"needs 0 <= {low} <= {high}, got {getattr(self, low)} and "
                     f"{getattr(self, high)}"
                 )
         if not self.operators or set(self.operators) - set("+-*/"):
-            raise ValueError(f"operators are out of '+-*/', got {self.operators!r}")
+            raise UserError(f"operators are out of '+-*/', got {self.operators!r}")
         if self.wording not in ("question", "short"):
-            raise ValueError(f"wording is 'question' or 'short', got {self.wording!r}")
+            raise UserError(f"wording is 'question' or 'short', got {self.wording!r}")
 
 
 class Node(NamedTuple):
@@ -84,7 +85,7 @@ def draw(random: np.random.Generator, options: Options) -> Draft:
     `solution`, then the expression in <answer> tags.
 
     Raises:
-      ValueError: no target within the range in many tries.
+      UserError: no target within the range in many tries.
     """
     for _ in range(_TRIES):
         count = random.integers(options.min_numbers, options.max_numbers, endpoint=True)
@@ -94,7 +95,7 @@ def draw(random: np.random.Generator, options: Options) -> Draft:
         node = _join_at_random(numbers, options.operators, random)
         if node and options.min_target <= node.value <= options.max_target:
             return _draft(numbers, node, options.wording)
-    raise ValueError(
+    raise UserError(
         f"found no target between {options.min_target} and {options.max_target} in "
         f"{_TRIES} tries; widen the range of targets or of numbers"
     )

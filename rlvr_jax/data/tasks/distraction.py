@@ -13,6 +13,7 @@ import itertools
 import numpy as np
 
 from rlvr_jax.data.tasks.draft import Draft
+from rlvr_jax.errors import UserError
 
 KINDS = ("counting", "regression", "deduction")
 _FRUIT = ("apples", "pears", "plums", "lemons")
@@ -32,9 +33,9 @@ class Options:
     def __post_init__(self) -> None:
         """Refuses impossible values."""
         if self.kind not in KINDS:
-            raise ValueError(f"kind is one of {', '.join(KINDS)}, got {self.kind!r}")
+            raise UserError(f"kind is one of {', '.join(KINDS)}, got {self.kind!r}")
         if not 1 <= self.distractors <= 4:
-            raise ValueError(f"distractors is out of 1..4, got {self.distractors}")
+            raise UserError(f"distractors is out of 1..4, got {self.distractors}")
 
 
 def draw(random: np.random.Generator, options: Options) -> Draft:

@@ -3,6 +3,8 @@
 import dataclasses
 from typing import Any
 
+from rlvr_jax.errors import UserError
+
 
 @dataclasses.dataclass(frozen=True)
 class Draft:
@@ -30,7 +32,7 @@ def of_their_types(options: type, settings: dict[str, Any]) -> dict[str, Any]:
       The same settings; whole numbers as float where the default is one.
 
     Raises:
-      ValueError: names the option, the type and the value.
+      UserError: names the option, the type and the value.
     """
     defaults = {field.name: field.default for field in dataclasses.fields(options)}
     typed = {}
@@ -39,6 +41,6 @@ def of_their_types(options: type, settings: dict[str, Any]) -> dict[str, Any]:
         if kind is float and type(value) is int:
             value = float(value)
         if type(value) is not kind:
-            raise ValueError(f"{name} needs a {kind.__name__}, got {value!r}")
+            raise UserError(f"{name} needs a {kind.__name__}, got {value!r}")
         typed[name] = value
     return typed

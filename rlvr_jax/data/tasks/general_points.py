@@ -12,6 +12,7 @@ import numpy as np
 
 from rlvr_jax.data.tasks import countdown
 from rlvr_jax.data.tasks.draft import Draft
+from rlvr_jax.errors import UserError
 
 NAMES = {1: "A", 11: "J", 12: "Q", 13: "K"}
 RULES = {
@@ -35,9 +36,9 @@ class Options:
     def __post_init__(self) -> None:
         """Refuses impossible values."""
         if self.faces not in RULES:
-            raise ValueError(f"faces is 'ten' or 'rank', got {self.faces!r}")
+            raise UserError(f"faces is 'ten' or 'rank', got {self.faces!r}")
         if not 2 <= self.cards <= 4:
-            raise ValueError(f"cards is 2, 3 or 4, got {self.cards}")
+            raise UserError(f"cards is 2, 3 or 4, got {self.cards}")
 
 
 def draw(random: np.random.Generator, options: Options) -> Draft:
@@ -46,7 +47,7 @@ def draw(random: np.random.Generator, options: Options) -> Draft:
     The question says the rule; the reference is that of the verifier `countdown`.
 
     Raises:
-      ValueError: no hand with a solution in many tries.
+      UserError: no hand with a solution in many tries.
     """
     for _ in range(_TRIES):
         ranks = random.integers(1, 13, size=options.cards, endpoint=True).tolist()
@@ -56,7 +57,7 @@ def draw(random: np.random.Generator, options: Options) -> Draft:
         solution = _solve(tuple(sorted(numbers)), options.target)
         if solution is not None:
             return _draft(ranks, numbers, solution, options)
-    raise ValueError(
+    raise UserError(
         f"found no hand of {options.cards} cards that makes {options.target} in "
         f"{_TRIES} tries; choose another target"
     )

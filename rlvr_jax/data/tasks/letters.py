@@ -10,6 +10,7 @@ import dataclasses
 import numpy as np
 
 from rlvr_jax.data.tasks.draft import Draft
+from rlvr_jax.errors import UserError
 
 LETTERS = "abcdefgh"
 
@@ -32,16 +33,16 @@ class Options:
     def __post_init__(self) -> None:
         """Refuses impossible values."""
         if not 2 <= self.length <= len(LETTERS):
-            raise ValueError(f"length is out of 2..{len(LETTERS)}, got {self.length}")
+            raise UserError(f"length is out of 2..{len(LETTERS)}, got {self.length}")
         if not 1 <= self.min_operations <= self.max_operations:
-            raise ValueError(
+            raise UserError(
                 "needs 1 <= min_operations <= max_operations, got "
                 f"{self.min_operations} and {self.max_operations}"
             )
         if not self.operations or set(self.operations) - set("RLS"):
-            raise ValueError(f"operations are out of 'RLS', got {self.operations!r}")
+            raise UserError(f"operations are out of 'RLS', got {self.operations!r}")
         if not 0 <= self.guesses <= 10:
-            raise ValueError(f"guesses is out of 0..10, got {self.guesses}")
+            raise UserError(f"guesses is out of 0..10, got {self.guesses}")
 
 
 def draw(random: np.random.Generator, options: Options) -> Draft:

@@ -12,6 +12,7 @@ import dataclasses
 import numpy as np
 
 from rlvr_jax.data.tasks.draft import Draft
+from rlvr_jax.errors import UserError
 
 MOVES = {"north": (0, -1), "east": (1, 0), "south": (0, 1), "west": (-1, 0)}
 """Columns count eastwards and rows southwards, from 1."""
@@ -35,24 +36,24 @@ class Options:
     def __post_init__(self) -> None:
         """Refuses impossible values."""
         if self.actions not in ("absolute", "relative"):
-            raise ValueError(
+            raise UserError(
                 f"actions is 'absolute' or 'relative', got {self.actions!r}"
             )
         if not 2 <= self.size <= 20:
-            raise ValueError(f"size is from 2 to 20, got {self.size}")
+            raise UserError(f"size is from 2 to 20, got {self.size}")
         if not 0 <= self.blocked <= self.size**2 - 2:
-            raise ValueError(
+            raise UserError(
                 f"blocked leaves two of {self.size**2} fields free, got {self.blocked}"
             )
         if self.min_moves < 1:
-            raise ValueError(f"min_moves is at least 1, got {self.min_moves}")
+            raise UserError(f"min_moves is at least 1, got {self.min_moves}")
 
 
 def draw(random: np.random.Generator, options: Options) -> Draft:
     """A map with a way from start to goal; the worked solution is a shortest one.
 
     Raises:
-      ValueError: no map with a long enough way in many tries.
+      UserError: no map with a long enough way in many tries.
     """
     size = options.size
     for _ in range(_TRIES):
@@ -62,7 +63,7 @@ def draw(random: np.random.Generator, options: Options) -> Draft:
         way = shortest_way(size, start, goal, blocked)
         if way is not None and len(way) >= options.min_moves:
             return _draft(start, goal, blocked, facing, way, options)
-    raise ValueError(
+    raise UserError(
         f"found no way of {options.min_moves} moves in {_TRIES} maps; lower min_moves "
         "or blocked, or raise size"
     )

@@ -13,6 +13,7 @@ from fractions import Fraction
 import numpy as np
 
 from rlvr_jax.data.tasks.draft import Draft
+from rlvr_jax.errors import UserError
 
 ATOMS = ("whole", "fraction", "square", "cube")
 _APPLY = {
@@ -40,14 +41,14 @@ class Options:
     def __post_init__(self) -> None:
         """Refuses impossible values."""
         if not 1 <= self.min_steps <= self.max_steps <= 20:
-            raise ValueError(
+            raise UserError(
                 "needs 1 <= min_steps <= max_steps <= 20, got "
                 f"{self.min_steps} and {self.max_steps}"
             )
         if not self.kinds or set(self.kinds) - set(ATOMS):
-            raise ValueError(f"atoms are out of {','.join(ATOMS)}, got {self.atoms!r}")
+            raise UserError(f"atoms are out of {','.join(ATOMS)}, got {self.atoms!r}")
         if self.max_number < 1:
-            raise ValueError(f"max_number is at least 1, got {self.max_number}")
+            raise UserError(f"max_number is at least 1, got {self.max_number}")
 
     @property
     def kinds(self) -> list[str]:
@@ -59,7 +60,7 @@ def draw(random: np.random.Generator, options: Options) -> Draft:
     """A chain, each operation on the result of those before it.
 
     Raises:
-      ValueError: no chain within max_value in many tries.
+      UserError: no chain within max_value in many tries.
     """
     steps = int(random.integers(options.min_steps, options.max_steps, endpoint=True))
     for _ in range(_TRIES):
@@ -79,7 +80,7 @@ def draw(random: np.random.Generator, options: Options) -> Draft:
             lines.append(f"{text} = {as_decimal(value)}")
         else:
             return _draft(text, value, lines, steps)
-    raise ValueError(
+    raise UserError(
         f"found no chain of {steps} operations that stays below {options.max_value:g} "
         f"in {_TRIES} tries; raise max_value or lower max_number"
     )
