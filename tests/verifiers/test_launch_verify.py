@@ -63,6 +63,7 @@ def test_a_file_of_ones_own_needs_gold_and_pred_only(tmp_path, capsys):
         ("[1]", [], "lacks 'gold' and 'pred'"),
         ("not json", [], "rows.jsonl:1 is no JSON"),
         ("", [], "holds no rows"),
+        ('{"gold": 1, "pred": "", "expected": 0}', [], "jsonl:1: expected is true or"),
         ('{"program": ""}', ["--kind", "code"], "lacks 'gold' or 'task' or 'meta'"),
         ('{"kwargs": {}}', ["--kind", "instructions"], "and 'pred' or 'response'"),
         ('{"gold": 1, "pred": ""}', ["--timeout_s", "0"], "timeout_s > 0"),
