@@ -4,6 +4,9 @@ A table says how often each strategy is right on each problem at one budget. Pro
 are put into bins of difficulty, and the best strategy of each bin is chosen on other
 problems than it is judged on.
 
+A last pair of functions asks the same of a larger model: what it costs to train and to
+sample, against a smaller one that samples more.
+
 References:
   Snell et al. 2024. https://arxiv.org/abs/2408.03314
 """
@@ -153,3 +156,72 @@ def budget_for(target: float, budgets: Scores, accuracy: Scores) -> float:
     low, high = reached[place - 1], reached[place]
     ends = np.log(points[place - 1 : place + 1])
     return float(np.exp(ends[0] + (target - low) / (high - low) * (ends[1] - ends[0])))
+
+
+def inference_multiplier(
+    size_ratio: int | float, inference_share: int | float
+) -> float:
+    r"""How much more a small model may sample for the FLOPs of a larger one.
+
+        M + 3 (D_pre / D_inf) (M - 1)
+
+    A model of n parameters takes 6 n D_pre to pretrain on D_pre tokens and 2 n D_inf to
+    sample D_inf. One that is M times larger, on the same tokens, takes M times both;
+    the multiplier is what the small one's D_inf can grow by at the same sum.
+
+    Args:
+      size_ratio: M, the larger model's parameters over the smaller one's.
+      inference_share: R = D_inf / D_pre, tokens that are sampled over the lifetime per
+        token of pretraining: below 1 for a model that improves itself, far above for
+        one in production.
+
+    Returns:
+      the factor; M where inference is all (R to infinity).
+
+    Raises:
+      ValueError: `size_ratio` below 1, or `inference_share` not above 0.
+
+    References:
+      Snell et al., sec. 7. https://arxiv.org/abs/2408.03314
+
+    Example:
+      >>> [round(inference_multiplier(14, share), 2) for share in (0.16, 0.79, 22)]
+      [257.75, 63.37, 15.77]
+    """
+    if size_ratio < 1 or not inference_share > 0:
+        raise ValueError(
+            "inference_multiplier: needs size_ratio >= 1 and inference_share > 0, got "
+            f"{size_ratio!r} and {inference_share!r}."
+        )
+    return size_ratio + 3 * (size_ratio - 1) / inference_share
+
+
+def ranking_flops(
+    samples: int | float,
+    tokens: int | float,
+    *,
+    generator: int | float,
+    verifier: int | float = 0,
+) -> float:
+    r"""FLOPs of sampling completions and scoring each of them, per problem.
+
+        2 tokens samples (generator + verifier)
+
+    Two per parameter and token; attention, the prompt and a value head are left out.
+
+    Args:
+      samples: how many are drawn.
+      tokens: mean length of one.
+      generator: parameters that a token goes through when it is sampled.
+      verifier: the same when it is scored; 0 for a vote or a program that checks.
+
+    Returns:
+      FLOPs.
+
+    Example:
+      >>> one = ranking_flops(1, 200, generator=175e9)
+      >>> ranked = ranking_flops(1, 200, generator=6e9, verifier=6e9)
+      >>> round(one / ranked, 1)
+      14.6
+    """
+    return 2.0 * tokens * samples * (generator + verifier)

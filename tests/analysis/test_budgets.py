@@ -8,7 +8,10 @@ from rlvr_jax.analysis.budgets import (
     best_strategies,
     budget_for,
     difficulty_bins,
+    inference_multiplier,
+    ranking_flops,
 )
+from rlvr_jax.toys.choosing import HARD, simulate
 
 
 def test_edges_on_planted_rates():
@@ -98,3 +101,47 @@ def test_budgets_between_points_go_by_the_logarithm():
     assert budget_for(0.9, [1, 4], [0.2, 0.4]) == float("inf")
     # A curve that falls has reached what it once was.
     assert budget_for(0.4, [1, 4, 16], [0.2, 0.4, 0.3]) == pytest.approx(4)
+
+
+@pytest.mark.parametrize(
+    ("share", "factor"), [(0.16, 257.75), (0.79, 63.37), (22, 15.77)]
+)
+def test_a_small_model_may_sample_more_for_the_same_flops(share, factor):
+    """TT-15: a model 14 times larger: 14 + 39 / R, for the three R of the paper."""
+    assert inference_multiplier(14, share) == pytest.approx(factor, abs=0.005)
+    # What it says: both sums of FLOPs, 6 n per token of training and 2 n of sampling.
+    tokens, size = 1e12, 1e9
+    large = 6 * 14 * size * tokens + 2 * 14 * size * share * tokens
+    small = 6 * size * tokens
+    small += 2 * size * share * tokens * inference_multiplier(14, share)
+    assert small == pytest.approx(large)
+    assert inference_multiplier(1, share) == 1
+
+
+def test_a_multiplier_of_nothing_is_refused():
+    with pytest.raises(ValueError, match="size_ratio >= 1 and inference_share > 0"):
+        inference_multiplier(14, 0.0)
+    with pytest.raises(ValueError, match=r"got 0\.5 and 1"):
+        inference_multiplier(0.5, 1)
+
+
+def test_recognising_is_cheaper_than_generating():
+    """TT-09: of Cobbe et al.'s sizes, 6B that generate and 6B that rank: 175 / 12 =
+    14.6 ranked samples cost one of 175B, whatever their length, and training costs
+    175 / 6 = 29 times as much for the larger. On the hard problems of the simulator (.2
+    right per sample, a noisy verifier) the small pair reaches what a generator that is
+    right three times as often does, for less than half of its FLOPs."""
+    one = ranking_flops(1, 200, generator=175e9)
+    assert one == 2 * 175e9 * 200
+
+    def ranked(samples):
+        return ranking_flops(samples, 200, generator=6e9, verifier=6e9)
+
+    assert one / ranked(1) == pytest.approx(175 / 12)
+    assert ranked(14) < one < ranked(15)
+    # A vote pays for no verifier.
+    assert ranking_flops(2, 200, generator=6e9) == ranked(1)
+    small = simulate(HARD, problems=2000, n=64)
+    needed = budget_for(3 * HARD.right, np.arange(1, 65), np.asarray(small.best))
+    assert 4 < needed < 7
+    assert ranked(needed) < one / 2
