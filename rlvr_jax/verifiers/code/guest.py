@@ -49,7 +49,7 @@ def run_program(sources: list[str]) -> None:
 
 def _open_streams() -> None:
     """Streams of our own: those that Python opened took other files for theirs."""
-    how = {"encoding": "utf8", "errors": "surrogateescape", "newline": "\n"}
+    how: Any = {"encoding": "utf8", "errors": "surrogateescape", "newline": "\n"}
     sys.stdin = sys.__stdin__ = open(0, closefd=False, **how)
     sys.stdout = sys.__stdout__ = open(1, "w", closefd=False, **how)
 

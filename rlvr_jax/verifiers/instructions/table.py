@@ -98,7 +98,7 @@ def _converted(instruction_id: str, parameter: inspect.Parameter, value: Any) ->
     if fits and name.endswith("relation"):
         fits = value in content.RELATIONS
     if fits and name == "letter":
-        fits = len(value.strip()) == 1
+        fits = len(str(value).strip()) == 1
     if not fits:
         raise ValueError(f"{instruction_id}: {name}={value!r} is not usable")
     return value
