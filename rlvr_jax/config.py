@@ -439,7 +439,7 @@ class CheckpointConfig:
     keep: int = 2
     """The newest ones."""
     keep_best: int = 0
-    """Besides, those of highest pass@1 in an evaluation between steps."""
+    """Besides, those of highest pass@1 among all that were evaluated."""
     keep_every_steps: int = 0
     """Besides, those of every so many steps."""
     export: bool = True

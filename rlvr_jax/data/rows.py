@@ -190,7 +190,7 @@ def _parse(line: bytes, place: str) -> Any:
     except json.JSONDecodeError as error:
         raise UserError(
             f"{place}: is not JSON ({error.msg} at column {error.colno}); write one "
-            'object a line, {"question": "...", "answer": "..."}'
+            "object a line"
         ) from None
     except (RecursionError, ValueError) as error:
         raise UserError(f"{place}: cannot be read as JSON ({error})") from None

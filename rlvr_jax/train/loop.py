@@ -149,8 +149,7 @@ class _Run:
                     self.clock.note()
                     progress.update(step, metrics)
                     step += 1
-            if self.checkpoints.latest != step:
-                self._save(state, step)
+            self._save(state, step)
             finished = step == config.steps
             after = self._evaluate(state, step, writer) if finished else None
         return self._finish(state, step, after)
@@ -167,10 +166,8 @@ class _Run:
             if self.stall.last == step:  # Also in a run that resumes right after it.
                 writer.metrics(step, {"reference/reset": 1.0})
         is_candidate = scores is not None and settings.keep_best > 0
-        if not (is_candidate or self._due(step, settings.every_steps)):
-            return state
-        if self.checkpoints.latest != step:
-            self._save(state, step, scores["pass@1"][0] if scores else None)
+        if is_candidate or self._due(step, settings.every_steps):
+            self._save(state, step)
         return state
 
     def _stalls(self, step: int, scores: dict[str, Any] | None) -> bool:
@@ -225,8 +222,7 @@ class _Run:
         try:
             return self._step(state, step, writer)
         except (CurriculumExhausted, BatchShort):
-            if self.checkpoints.latest != step:
-                self._save(state, step)
+            self._save(state, step)
             raise
 
     def _step(self, state: TrainState, step: int, writer: RunWriter):
@@ -319,6 +315,7 @@ class _Run:
             return None
         scores, metrics = evaluation(self.setup.sampler.weights(state.parameters))
         writer.metrics(step, as_metrics(scores) | metrics)
+        self.checkpoints.best.note(step, scores["pass@1"][0])
         if step == 0:
             display.print_evaluation(scores)
         return {name: list(score) for name, score in scores.items()}
@@ -330,7 +327,10 @@ class _Run:
         spread = np.linspace(0, len(rows) - 1, shown).astype(int) if shown else []
         display.print_completions([rows[i] for i in spread], step=step)
 
-    def _save(self, state: TrainState, step: int, score: float | None = None) -> None:
+    def _save(self, state: TrainState, step: int) -> None:
+        """Unless that is there already."""
+        if self.checkpoints.latest == step:
+            return
         extra = {
             "before": self.before,
             "stall": self.stall.state(),
@@ -338,7 +338,7 @@ class _Run:
         }
         extra |= self.collect.as_json(self.ahead.state())
         state = self._with_behaviour(state)
-        self.checkpoints.save(state, step, extra, score)
+        self.checkpoints.save(state, step, extra)
 
     def _with_behaviour(self, state: TrainState) -> TrainState:
         """With the policies of batches under way, where there are some."""

@@ -122,6 +122,8 @@ def test_adapters_and_short_moments_by_hand():
     assert parts["parameters"] == 4 * (numbers + adapters)
     assert parts["optimizer"] == 6 * adapters
     assert parts["gradients"] == 8 * adapters
+    alone = plan(model__lora_rank=16, batch__micro_batch_size=0)
+    assert alone.parts["train"]["gradients"] == 4 * adapters
     assert full.parts["train"]["optimizer"] == 8 * numbers
     state = found.parts["decode"]["training state"]
     assert state == 4 * (numbers + adapters) + 6 * adapters
