@@ -26,6 +26,7 @@ student, in a folder beside `teacher` and `solved.jsonl`.
 """
 
 import pathlib
+from typing import Any
 
 from rlvr_jax.config import (
     BatchConfig,
@@ -39,7 +40,7 @@ from rlvr_jax.config import (
     RolloutConfig,
 )
 from rlvr_jax.core.presets import PRESETS
-from rlvr_jax.sweeps import Row, Settings, Sweep
+from rlvr_jax.sweeps import Row, Sweep
 
 BATCH = 64
 """Solutions per step of imitation, or one step's completions where these are fewer."""
@@ -69,7 +70,7 @@ def get_sweep(config: Config) -> Sweep:
     )
 
 
-def _imitation(config: Config, solved: pathlib.Path, steps: int) -> Settings:
+def _imitation(config: Config, solved: pathlib.Path, steps: int) -> dict[str, Any]:
     """A cold start on as many solutions as so many steps of RL have completions."""
     per_step = config.batch.prompts_per_step * config.rollout.num_generations
     size = min(BATCH, per_step)
