@@ -19,6 +19,7 @@ import rich.table
 
 from rlvr_jax.analysis import growth, hypotheses, plateau, report, sweeps
 from rlvr_jax.analysis.runs import load_run
+from rlvr_jax.analysis.sweep_page import write_sweep_report
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -86,7 +87,7 @@ def _sweep(arguments: argparse.Namespace) -> None:
         results = sweeps.load_sweep(arguments.run_dir[0])
         verdicts = hypotheses.verdicts(results)
         section = hypotheses.section(verdicts) if verdicts else ""
-        path = sweeps.write_sweep_report(results, arguments.output, [section])
+        path = write_sweep_report(results, arguments.output, [section])
     except (OSError, ValueError) as error:
         sys.exit(f"launch.report: {error}")
     if arguments.json:

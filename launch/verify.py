@@ -140,6 +140,10 @@ def read_rows(path: pathlib.Path, kind: Kind) -> list[dict[str, Any]]:
         ]
         if missing:
             raise ValueError(f"{path}, {line}: lacks {' and '.join(missing)}")
+        if not isinstance(row.get("expected"), bool | None):
+            raise ValueError(
+                f"{path}, {line}: expected is true or false, not {row['expected']!r}"
+            )
         rows.append(row)
     if not rows:
         raise ValueError(f"{path} holds no rows")

@@ -6,7 +6,7 @@ These read the whole completion, as the thinking tags are part of the form.
 import re
 
 from rlvr_jax.verifiers import extract
-from rlvr_jax.verifiers.base import Sample, Status, Verdict
+from rlvr_jax.verifiers.base import Sample, Status, Verdict, answer_segment
 
 _THINK = re.compile(r"\s*<think>(?P<thoughts>.*?)</think>(?P<rest>.*)", re.DOTALL)
 _FLAG = re.compile(r"(?<![\w<])/(?:no_)?think\b(?!>)")
@@ -29,7 +29,7 @@ def think(sample: Sample) -> Verdict:
 
 def boxed(sample: Sample) -> Verdict:
     r"""Exactly one \boxed{...} with something inside, after any thinking block."""
-    boxes = extract.boxes(sample.completion.rpartition("</think>")[2])
+    boxes = extract.boxes(answer_segment(sample.completion))
     fits = len(boxes) == 1 and bool(boxes[0].text.strip())
     return _verdict(fits, f"{len(boxes)} boxes")
 

@@ -45,6 +45,7 @@ def test_think(completion, expected):
         (r"\boxed{ }", 0.0),
         (r"\boxed{1", 0.0),
         (r"<think>\boxed{1}</think> 1", 0.0),
+        (r"<think>so \boxed{1}", 0.0),  # cut off while thinking
         ("1", 0.0),
     ],
 )
