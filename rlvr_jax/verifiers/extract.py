@@ -177,7 +177,7 @@ def _from_boxes(text: str, found: list[Box], unclosed: bool, kind: str) -> Extra
             groups[-1].append(box)
         else:
             groups.append([box])
-    answers = [", ".join(_boxed(text, box) for box in group) for group in groups]
+    answers = [", ".join(_boxed(text, box, kind) for box in group) for group in groups]
     if any(not box.text.strip() for box in found):
         return Extraction((), "box", "an empty box")
     rest = text[found[-1].end :]
@@ -187,7 +187,7 @@ def _from_boxes(text: str, found: list[Box], unclosed: bool, kind: str) -> Extra
     return _checked(answers, "box")
 
 
-def _boxed(text: str, box: Box) -> str:
+def _boxed(text: str, box: Box, kind: str) -> str:
     """What the box holds, with a minus sign before it and a percent sign behind it."""
     percent = _PERCENT.match(text, box.end)
     inner = box.text
@@ -195,7 +195,7 @@ def _boxed(text: str, box: Box) -> str:
         inner.strip()
     ):
         inner = nested[0].text
-    inner = _LABEL.sub("", inner)
+    inner = inner if kind == "letter" else _LABEL.sub("", inner)
     if inner.strip() and _MINUS.search(text, max(0, box.start - 20), box.start):
         inner = f"-({inner})"
     return inner + r"\%" if percent and "%" not in inner else inner

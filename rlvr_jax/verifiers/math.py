@@ -24,6 +24,8 @@ _LABELLED = re.compile(
     r"(?:\\[ ,;]|\\quad|~|\s)*(?=\S)"
 )
 """A reference such as \\textbf{(B)}\\ 12, as the AMC prints its choices."""
+_SEVERAL = re.compile(r"[A-J](?:[\s,;]*(?:and\b)?[\s,;]*[A-J])+")
+"""Choices of which several are right: ABD, or A, B and D."""
 _ANOTHER = re.compile(
     r"\s*\W*(?:or|and)\W+\(?[A-J]\b|\s*[(\[]?\s*[A-J]\s*[)\]]", re.IGNORECASE
 )
@@ -125,6 +127,8 @@ def _same(gold: Reading, answer: str) -> tuple[bool, str]:
     plain = answer.strip()
     if _PLAIN_INTEGER.fullmatch(plain) and _PLAIN_INTEGER.fullmatch(gold.text):
         return plain == gold.text, ""
+    if (chosen := _choices(gold.text)) and chosen == _choices(answer):
+        return True, ""
     worded = all(tree.op == "text" for tree in gold.trees)
     if worded and _words(gold.text) == _words(answer) != "":
         return True, ""
@@ -156,6 +160,13 @@ def _letter(answer: str) -> str:
     if match and not _ANOTHER.match(match[2]):
         return match[1]
     return text
+
+
+def _choices(text: str) -> str:
+    """The letters of several choices in alphabetical order, as ABD; else ""."""
+    plain = _unwrapped(text)
+    letters = "".join(re.findall("[A-J]", plain)) if _SEVERAL.fullmatch(plain) else ""
+    return letters if list(letters) == sorted(set(letters)) else ""
 
 
 def _unwrapped(text: str) -> str:

@@ -114,11 +114,24 @@ def test_equal_numbers_are_told_apart_exactly():
         (r"\textbf{(B)}\ 12", "A", False),
         (r"\textbf{(B)}\ 12", "(A) 12", False),
         (r"\textbf{(B)}\ 12", "B or C", False),
+        ("D", r"\text{D: } x=2", True),
+        # Several right choices.
+        ("ABD", "A, B, D", True),
+        ("A, C", "AC", True),
+        ("ABD", "A, B and D", True),
+        ("ABD", "A, B", False),
+        ("ABD", "A, B, C, D", False),
         # Units as a fraction; letters after no number stay letters.
         (r"5\text{ km/h}", r"5\,\frac{\text{km}}{\text{h}}", True),
         ("9.8", r"9.8\frac{\mathrm{m}}{\mathrm{s}^2}", True),
         (r"5\text{ km/h}", r"5\,\frac{\text{m}}{\text{s}}", False),
         (r"\frac{\mathrm{a}}{\mathrm{b}}", r"\frac{a}{b}", True),
+        (r"20^\circ C", r"20^\circ F", False),
+        (r"20^\circ C", "20 degrees Celsius", True),
+        # Three dots.
+        (r"1,2,3,\dots,10", "1,2,3,...,10", True),
+        (r"\{1,2,\ldots\}", r"\{1, 2, ...\}", True),
+        (r"1,2,\dots,10", "1,2,...,11", False),
         # Ordinals, which are no powers.
         ("2", "2nd", True),
         ("3rd", r"3^{\text{rd}}", True),

@@ -134,6 +134,8 @@ _GOES_ON = re.compile(
     r"(?<![0-9.,])([0-9]*\.[0-9]{2,60})\s*(?:\\[lc]?dots(?![a-zA-Z])|\.\.\.)(?!\s*[0-9.,])"
 )
 """0.333... and the like."""
+_AND_SO_ON = re.compile(r"(?<=,)\s*\.{3}\s*(?=,|\\?\}|$)")
+"""Three dots in the place of members of a list."""
 _LONGEST_CUT = 6
 """Digits after the point from which on a number that goes on may be cut off."""
 _QUALIFIER = re.compile(
@@ -185,6 +187,8 @@ def latex(text: str) -> str:
     if "\\" in text:
         text = _latex_layout(text)
     text = _GOES_ON.sub(_recurring, text)
+    if ",..." in text.replace(" ", ""):
+        text = _AND_SO_ON.sub(r"\\ldots ", text)
     if "10" in text:
         text = _CROSS.sub("*", text)
     if "+" in text:
