@@ -26,7 +26,7 @@ prompts, whatever the 30 of AIME need: it is rare here.
 Its plan on v5p:4x4x4, mesh (1, 16, 4), by the estimate (`--nocompile`):
 
     memory of 95 GiB      train 27.4, prefill 8.3, decode 87.7
-      as compiled         train 26.7, prefill 7.8, decode 88.1
+      as compiled         train 26.2, prefill 7.8, decode 88.1
     FLOPs of a step      8.45e+19, useful 6.72e+19
     time of a step       14,563 s: sampling 8,711, learning 5,852
     cost of a step       258.9 chip-hours, $1,087.37

@@ -247,7 +247,8 @@ def has_libtpu() -> bool:
 
 def as_json(plan: PodPlan) -> dict[str, Any]:
     """What `launch.plan --json` prints last."""
-    sizes = [c.collectives.total for c in plan.compiled.values() if c.collectives]
+    sent = [c.collectives for c in plan.compiled.values()]
+    known = bool(sent) and None not in sent
     return {
         "fits": plan.fits,
         "hbm_gib_per_chip": {
@@ -258,7 +259,8 @@ def as_json(plan: PodPlan) -> dict[str, Any]:
         if plan.compiled
         else None,
         "flops_per_step": plan.flops.total,
-        "collective_bytes": sum(sizes) if sizes else None,
+        # Some, where a program cannot be read, would be taken for all.
+        "collective_bytes": sum(each.total for each in sent if each) if known else None,
     }
 
 

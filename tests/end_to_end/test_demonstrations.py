@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from launch import evaluate
+from launch import evaluate, report, sweep
 from rlvr_jax.analysis.counts import read_counts
 from rlvr_jax.config import ModelConfig, WarmupConfig
 from rlvr_jax.ignored import NEW_MODEL
@@ -110,3 +110,44 @@ def test_a_cold_start_brings_loss_down_and_format_up(folder, tmp_path, capsys):
     apart = 100 * (traces[0] - rewards[0])
     assert f"│ {apart:+.1f} [" in table.replace("│  ", "│ ")
     assert "gain" in table
+
+
+RECIPE = """
+from rlvr_jax.config import ModelConfig, WarmupConfig
+from tests.end_to_end import tiny_recipe
+
+
+def get_config():
+    config = tiny_recipe.get_config()
+    config.steps = 4
+    config.model, config.warmup = ModelConfig(path={path!r}), WarmupConfig()
+    config.rollout.max_completion_tokens = 12
+    config.logging.report = False
+    return config
+"""
+
+
+def test_the_four_arms_of_the_distillation_sweep_run(folder, capsys, monkeypatch):
+    """SFT-17: RL, distillation, on-policy distillation and both, from the student of
+    this folder, at four steps' worth of completions each; the table has a score of
+    every arm, and the cold start of one is as many solutions as RL has completions."""
+    monkeypatch.setenv("XLA_FLAGS", "")
+    monkeypatch.setenv("JAX_PLATFORMS", "cpu")
+    recipe = folder / "recipe.py"
+    recipe.write_text(RECIPE.format(path=str(folder / "base" / "model")))
+    output = folder / "sweep"
+    words = ["--config=configs/sweeps/distillation.py", f"--base={recipe}"]
+    assert sweep.main([*words, f"--output={output}", "--seeds=0"]) == 0
+    capsys.readouterr()
+    report.main([str(output), "--json"])
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [row["name"] for row in rows] == [
+        "RL",
+        "distillation",
+        "on-policy distillation",
+        "distillation, then RL",
+    ]
+    assert all(row["seeds"] == 1 and 0 <= row["mean"] <= 100 for row in rows)
+    config = json.loads((output / "distillation" / "seed0" / "config.json").read_text())
+    assert config["warmup"]["steps"] * config["warmup"]["batch_size"] == 4 * 8 * 4
+    assert config["steps"] == 0

@@ -10,6 +10,7 @@ from rlvr_jax.mesh.mesh import make_mesh, rearranged
 from rlvr_jax.planning.abstract_run import abstract_run
 from rlvr_jax.planning.advice import advice
 from rlvr_jax.planning.chips import CHIPS, Topology, parse_topology
+from rlvr_jax.planning.collectives import Collectives
 from rlvr_jax.planning.pod_plan import (
     GIB,
     as_json,
@@ -17,7 +18,7 @@ from rlvr_jax.planning.pod_plan import (
     plan_pod,
     planned_architecture,
 )
-from rlvr_jax.planning.programs import compiled, topology_meshes
+from rlvr_jax.planning.programs import Compiled, compiled, topology_meshes
 from rlvr_jax.planning.search import search
 from rlvr_jax.planning.show import pod_sections, sharding_lines
 from rlvr_jax.planning.timing import chip_hours, dollars_per_step
@@ -109,6 +110,19 @@ def test_the_plan_as_json():
     assert found["compile_s"] is None
     assert found["collective_bytes"] is None
     assert found["flops_per_step"] == plan().flops.total
+
+
+def test_bytes_between_devices_are_of_all_programs_or_of_none():
+    """libtpu cannot print some programs; a sum over the others would read as little."""
+
+    def planned(*sizes):
+        sent = [s if s is None else Collectives({"all-gather": s}, 0) for s in sizes]
+        programs = [Compiled(0.0, 1.0, collectives=each) for each in sent]
+        named = dict(zip(("prefill", "train"), programs, strict=True))
+        return as_json(dataclasses.replace(plan(), compiled=named))
+
+    assert planned(0, None)["collective_bytes"] is None
+    assert planned(0, 7)["collective_bytes"] == 7
 
 
 def test_adapters_and_short_moments_by_hand():
