@@ -110,15 +110,13 @@ def plan(
     for seed, row in itertools.product(sweep.seeds, sweep.rows):
         settings = shared | dict(row.settings)
         name, start = f"{row.folder}/seed{seed}", ""
-        if _has_cold_start(base, settings):
+        if _has_cold_start(settings):
             own = {k: v for k, v in settings.items() if k.startswith(_own(sweep))}
             differs = any(shared.get(k) != v for k, v in own.items())
             start = f"start/{row.folder if differs else 'shared'}/seed{seed}"
             for_start = {k: v for k, v in shared.items() if k.startswith(_IN_START)}
             for_start |= own | dict(sweep.start_settings)
-            starts.setdefault(
-                start, _start(base, for_start, seed, folder / start, start)
-            )
+            starts.setdefault(start, _start(for_start, seed, folder / start, start))
             settings = _from(folder / start / "model", settings, base)
         flags = flags_of({"run_dir": folder / name, "seed": seed} | settings)
         cells.append(Cell(name, folder / name, flags, start))
@@ -241,9 +239,7 @@ def _has_cold_start(base: Config, settings: Settings) -> bool:
     return not path and int(settings.get("warmup.steps", base.warmup.steps)) > 0
 
 
-def _start(
-    base: Config, settings: Settings, seed: int, run_dir: pathlib.Path, name: str
-) -> Cell:
+def _start(settings: Settings, seed: int, run_dir: pathlib.Path, name: str) -> Cell:
     """The run that does the cold start and nothing else."""
     # Nothing is evaluated, so that the base's evaluation settings would be refused.
     idle = dataclasses.asdict(EvaluationConfig()) | {"prompts": 0}

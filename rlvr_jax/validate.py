@@ -176,6 +176,8 @@ def validate(config: Config) -> None:
     missing = [f"{name} is not set; give it a value." for name in _missing(config)]
     faults = missing or [
         *_ranges(config),
+        *_forms(config),
+        *_combinations(config),
         *_batch(config),
         *_partial(config),
         *_replay(config),
@@ -227,16 +229,10 @@ def _ranges(config: Config) -> Iterator[str]:
             f"curriculum.min_pass_rate={low} must not exceed "
             f"curriculum.max_pass_rate={high}."
         )
-    if config.curriculum.filter != "none" and rollout.num_generations < 2:
-        yield (
-            f"curriculum.filter={config.curriculum.filter!r} compares the completions "
-            "of a prompt: set rollout.num_generations to 2 or more."
-        )
-    if config.model.reference_path and config.objective.reference_update != "never":
-        yield (
-            "model.reference_path would be replaced by the policy: set "
-            "objective.reference_update='never', or leave the path out."
-        )
+
+
+def _forms(config: Config) -> Iterator[str]:
+    """Paths, patterns and shapes that are not of their form."""
     paths = (
         "run_dir",
         "model.path",
@@ -260,6 +256,21 @@ def _ranges(config: Config) -> Iterator[str]:
         yield (
             f"mesh.rollout_shape={config.mesh.rollout_shape} must have three sizes "
             "(data, fsdp, tensor), or be () for those of mesh.shape."
+        )
+
+
+def _combinations(config: Config) -> Iterator[str]:
+    """Settings that do not go together."""
+    rollout = config.rollout
+    if config.curriculum.filter != "none" and rollout.num_generations < 2:
+        yield (
+            f"curriculum.filter={config.curriculum.filter!r} compares the completions "
+            "of a prompt: set rollout.num_generations to 2 or more."
+        )
+    if config.model.reference_path and config.objective.reference_update != "never":
+        yield (
+            "model.reference_path would be replaced by the policy: set "
+            "objective.reference_update='never', or leave the path out."
         )
     if config.model.attention == "splash" and config.batch.packing:
         yield (

@@ -87,5 +87,3 @@ KNOWN: dict[str, Architecture] = {
         family="qwen3",
     ),
 }
-PLANNED_ONLY = ("olmo3-7b",)
-"""Names whose model the decoder does not compute."""

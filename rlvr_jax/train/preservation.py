@@ -13,9 +13,11 @@ from rlvr_jax.train.metrics import write_json
 
 
 class Best:
-    """A policy of Orbax: the `count` checkpoints of the highest scores, the newer of
-    equal ones. Scores lie in a file of their own, as a state may be evaluated after it
-    was saved: at the end of a run, or as it goes on."""
+    """A policy of Orbax: the `count` checkpoints of the highest scores.
+
+    Of equal ones the newer. Scores lie in a file of their own, as a state may be
+    evaluated after it was saved: at the end of a run, or as it goes on.
+    """
 
     def __init__(self, count: int, path: pathlib.Path):
         """Reads the scores that earlier processes of the run have noted in `path`."""
