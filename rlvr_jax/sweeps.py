@@ -110,7 +110,7 @@ def plan(
     for seed, row in itertools.product(sweep.seeds, sweep.rows):
         settings = shared | dict(row.settings)
         name, start = f"{row.folder}/seed{seed}", ""
-        if _has_cold_start(settings):
+        if _has_cold_start(base, settings):
             own = {k: v for k, v in settings.items() if k.startswith(_own(sweep))}
             differs = any(shared.get(k) != v for k, v in own.items())
             start = f"start/{row.folder if differs else 'shared'}/seed{seed}"

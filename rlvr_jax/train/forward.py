@@ -96,9 +96,9 @@ def policy_outputs(
     """
     decoder = decoder_of(parameters, plan)
     read = laid_out(prompts, rows.completion_tokens)
-    replays = plan.replay_routing and rows.routes is not None
-    routes = laid_out(prompts, rows.routes) if replays else None
-    states, picked = completion_states(decoder, prompts, read, routes)
+    routes = rows.routes if plan.replay_routing else None
+    followed = None if routes is None else laid_out(prompts, routes)
+    states, picked = completion_states(decoder, prompts, read, followed)
     found = _head_logprobs(decoder, prompts, states, read, rows.kept_tokens, plan)
     if picked is None or rows.routes is None:
         return *found, None
@@ -136,10 +136,9 @@ def completion_logprobs(
     """
     decoder = decoder_of(parameters, plan)
     read = laid_out(prompts, completion_tokens)
-    replays = plan.replay_routing and routes is not None
-    states, _ = completion_states(
-        decoder, prompts, read, laid_out(prompts, routes) if replays else None
-    )
+    routes = routes if plan.replay_routing else None
+    followed = None if routes is None else laid_out(prompts, routes)
+    states, _ = completion_states(decoder, prompts, read, followed)
     return _head_logprobs(decoder, prompts, states, read, kept_tokens, plan)
 
 
