@@ -3,6 +3,7 @@
 python -m launch.evaluate --checkpoint runs/quickstart
 python -m launch.evaluate --checkpoint models/smollm2 --data packaged:gsm8k --n 8
 python -m launch.evaluate --checkpoint runs/a --base models/b    perplexity as well
+python -m launch.evaluate --checkpoint runs/a --scorer DIR     a reward model chooses
 python -m launch.evaluate --counts a.jsonl             scores of recorded counts
 python -m launch.evaluate --counts base.jsonl rl.jsonl     the second against the first
 python -m launch.evaluate --spread raw.jsonl chat.jsonl    one model in several ways
@@ -137,6 +138,16 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--step", type=int, help="of a run's checkpoint; the newest")
     parser.add_argument("--prompts", type=int, default=0, help="only the first so many")
     parser.add_argument("--base", help="a model that scores the completions, too")
+    parser.add_argument(
+        "--scorer",
+        help="a reward model (of launch.reward_model, say) whose scores choose the "
+        "best of k and weigh votes",
+    )
+    parser.add_argument(
+        "--steps",
+        choices=("min", "product", "last", "mean"),
+        help="the scorer is of steps (--predict steps): how theirs become one score",
+    )
     parser.add_argument("--output", type=pathlib.Path, help="where the counts go")
     parser.add_argument(
         "--texts", action="store_true", help="write the completions down as well"
@@ -158,6 +169,8 @@ def _check_used(parser: argparse.ArgumentParser, arguments: argparse.Namespace) 
         way, used = "--checkpoint", given - {"between"}
     else:
         way, used = "--counts alone", {"counts"}
+    if arguments.steps and not arguments.scorer:
+        parser.error("--steps: says how to use a --scorer, and there is none")
     idle = sorted(given - used - {"json"})
     if idle and (given & used):
         names = ", ".join(f"--{name}" for name in idle)
@@ -168,7 +181,7 @@ def _sample(arguments: argparse.Namespace) -> list[ProblemCounts]:
     """Counts of the model behind --checkpoint; written to --output."""
     # Imported here: counts alone need no JAX.
     from rlvr_jax.mesh.mesh import make_mesh, rearranged
-    from rlvr_jax.train import loading, model_counts
+    from rlvr_jax.train import loading, model_counts, reranking
     from rlvr_jax.validate import validate
     from rlvr_jax.verifiers.pool import VerifierPool
 
@@ -198,6 +211,11 @@ def _sample(arguments: argparse.Namespace) -> list[ProblemCounts]:
     if arguments.base:
         where = pathlib.Path(arguments.base).expanduser()
         base = loading.load_model(loading.settings_of(where, {}), where, mesh)
+    scorer = None
+    if arguments.scorer:
+        scorer = reranking.load_reranker(
+            arguments.scorer, config, mesh, steps=arguments.steps or ""
+        )
     print(
         f"{model.origin}: {len(problems)} problems x "
         f"{config.evaluation.num_generations} completions",
@@ -205,7 +223,14 @@ def _sample(arguments: argparse.Namespace) -> list[ProblemCounts]:
     )
     with VerifierPool(config.reward.workers, config.reward.timeout_s) as pool:
         counts = model_counts.count(
-            config, model, problems, pool, mesh, base=base, keep_texts=arguments.texts
+            config,
+            model,
+            problems,
+            pool,
+            mesh,
+            base=base,
+            reranker=scorer,
+            keep_texts=arguments.texts,
         )
     write_counts(output, counts)
     print(f"counts: {output}", file=sys.stderr)
@@ -236,6 +261,8 @@ def _print_scores(
         f"coverage {_interval(score['coverage'])} have a correct completion; none "
         f"correct of {n} leaves a rate of {100 * score['unseen_rate']:.3g} % possible",
     ]
+    if "scorer" in score:
+        lines.append(_chosen(score))
     if "tokens" in score:
         cut = score.get("truncated_share")
         share = "" if cut is None else f", {100 * cut:.1f} % cut at the limit"
@@ -250,6 +277,23 @@ def _print_scores(
             f"perplexity of solutions under the base {score['perplexity_correct']:.2f}"
         )
     console.print("\n".join(lines), highlight=False, soft_wrap=True)
+
+
+def _chosen(score: dict[str, Any]) -> str:
+    """What a vote adds to one completion, and a scorer's choice to the vote."""
+    n, one = score["n"], 100 * score["pass@k"][0][0]
+    best = 100 * score["best_of_k"][n - 1][0]
+    parts, before = [f"pass@1 {one:.1f}"], one
+    if "maj@k" in score:
+        before = 100 * score["maj@k"][n - 1][0]
+        parts.append(f"a vote of {n} {before:.1f} ({before - one:+.1f})")
+    parts.append(f"the scorer's choice of {n} {best:.1f} ({best - before:+.1f})")
+    found = score["scorer"]
+    if "weighted@n" in found:
+        parts.append(f"a vote weighted by scores {100 * found['weighted@n'][0]:.1f}")
+    if found["auc"] is not None:
+        parts.append(f"area under the ROC curve {found['auc']:.3f}")
+    return ", ".join(parts)
 
 
 def _print_comparison(console: rich.console.Console, both: dict[str, Any]) -> None:
