@@ -2,6 +2,7 @@
 
 import json
 import types
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -10,7 +11,7 @@ import pytest
 from flax import nnx
 
 from launch import evaluate, reward_model
-from rlvr_jax.analysis.counts import read_counts
+from rlvr_jax.analysis.counts import ProblemCounts, read_counts, write_counts
 from rlvr_jax.core.voting import best_of_k
 from rlvr_jax.data.tokenizer import load_tokenizer
 from rlvr_jax.mesh.mesh import make_mesh
@@ -112,10 +113,11 @@ def test_scores_of_steps_become_one(made, steps):
     for row, written in zip(tokens[0], ids, strict=True):
         row[: len(written)] = written
     asked = np.array([load_tokenizer("").encode(question)])
-    prompts = types.SimpleNamespace(
+    prompts: Any = types.SimpleNamespace(
         prompt_tokens=jnp.asarray(np.pad(asked, ((0, 0), (3, 0)))),
         prompt_lengths=jnp.array([5]),
     )
+    scores: Any = types.SimpleNamespace(rewards=np.zeros((1, 2)))
     batch = Batch(
         rows=np.array([0]),
         used=1,
@@ -123,7 +125,7 @@ def test_scores_of_steps_become_one(made, steps):
         tokens=tokens,
         lengths=np.array([[len(written) for written in ids]]),
         ended=np.ones((1, 2), bool),
-        scores=types.SimpleNamespace(rewards=np.zeros((1, 2))),
+        scores=scores,
         strict=None,
     )
     beginnings = [["a\n", "a\nbc\n", texts[0]], ["11\n", texts[1]]]
@@ -185,3 +187,25 @@ def test_what_is_no_reward_model_is_refused(made):
     arguments = ["--checkpoint", str(folder), "--scorer", str(folder / "model")]
     with pytest.raises(SystemExit, match="is no reward model"):
         evaluate.main(arguments)
+
+
+def test_what_a_vote_and_a_scorer_add(tmp_path, capsys):
+    """REC-34, by hand: two of five right; a vote of five is wrong, the scorer puts a
+    right one first (and one wrong one above the other: 5 of 6 pairs), and log-probs
+    would have chosen a wrong one. A weighted vote goes to the right answer."""
+    problem = ProblemCounts(
+        "a",
+        5,
+        2,
+        correct=[1, 1, 0, 0, 0],
+        answers=[0, 0, 1, 1, 1],
+        logprobs=[-5, -4, -1, -2, -3],
+        scores=[0.9, 0.4, 0.5, 0.2, 0.1],
+    )
+    write_counts(tmp_path / "counts.jsonl", [problem])
+    evaluate.main(["--counts", str(tmp_path / "counts.jsonl")])
+    printed = capsys.readouterr().out
+    assert (
+        "pass@1 40.0, a vote of 5 0.0 (-40.0), the scorer's choice of 5 100.0 "
+        "(+100.0), a vote weighted by scores 100.0, area under the ROC curve 0.833"
+    ) in printed

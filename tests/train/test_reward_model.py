@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -17,6 +18,7 @@ from rlvr_jax.train.evaluation import Batch, Evaluation
 from rlvr_jax.train.micro_batches import Prompts
 from rlvr_jax.train.reward_model import (
     Judged,
+    Predict,
     fit,
     place_scores,
     scores_of,
@@ -51,7 +53,7 @@ def planted(count: int, seed: int) -> tuple[Judged, np.ndarray]:
 
 
 @functools.cache
-def trained(predict: str):
+def trained(predict: Predict):
     graphdef, policy = bigram.policy()
     parameters, losses = train_reward_model(
         graphdef,
@@ -165,7 +167,7 @@ def along_the_way(count: int, seed: int) -> Judged:
     )
 
 
-def at_step_0(predict: str) -> tuple[dict[str, float], np.ndarray]:
+def at_step_0(predict: Any) -> tuple[dict[str, float], np.ndarray]:
     """The critic's metrics, and the mean advantage by place, of 2,000 completions."""
     graphdef, policy = bigram.policy()
     parameters = new_critic(policy, 8)
@@ -258,10 +260,13 @@ def test_completions_are_taken_with_their_own_prompts_and_rewards():
                     strict=None,
                     tokens=10 * ids[:, None, None] + np.arange(2)[None, :, None],
                     lengths=np.ones((2, 2), int),
-                    scores=Scores(ids[:, None] + np.array([[0.0, 0.5]])),
+                    scores=scores(ids[:, None] + np.array([[0.0, 0.5]])),
                 )
 
-    def tiny_rollouts(ids):
+    def scores(rewards) -> Any:
+        return Scores(rewards)
+
+    def tiny_rollouts(ids) -> Any:
         @dataclasses.dataclass
         class Rollouts:
             prompt_tokens: jax.Array
