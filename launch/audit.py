@@ -14,7 +14,6 @@ often.
 """
 
 import argparse
-import json
 import pathlib
 import sys
 from collections.abc import Sequence
@@ -25,6 +24,7 @@ import rich.table
 import rich.text
 
 from rlvr_jax.analysis.runs import load_run
+from rlvr_jax.data.rows import read_jsonl
 from rlvr_jax.verifiers import inspector
 from rlvr_jax.verifiers.audit_reading import reading_list
 from rlvr_jax.verifiers.base import Sample, Status, Verdict
@@ -171,16 +171,13 @@ def show_gap(arguments: argparse.Namespace, console: rich.console.Console) -> No
 def _settled_rows(path: pathlib.Path) -> list[dict[str, Any]]:
     """The rows of a file that are not contested."""
     rows = []
-    # Not splitlines(): it would also split at characters inside a text.
-    for number, line in enumerate(path.read_text(encoding="utf8").split("\n"), 1):
-        try:
-            row = json.loads(line or "{}")
-            if line and not row.get("contested"):
-                rows.append(row | {"gold": row["gold"], "pred": row["pred"]})
-        except (ValueError, LookupError, AttributeError) as error:
-            raise ValueError(
-                f"{path}:{number} is no object with 'gold' and 'pred': {error!r}"
-            ) from error
+    for line, row in read_jsonl(path):
+        fields = row if isinstance(row, dict) else {}
+        if fields.get("contested"):
+            continue
+        if not {"gold", "pred"} <= fields.keys():
+            raise ValueError(f"{path}, {line}: is no object with 'gold' and 'pred'")
+        rows.append(fields)
     if not rows:
         raise ValueError(f"{path} holds no rows")
     return rows

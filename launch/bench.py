@@ -177,7 +177,7 @@ def bench_step(shape: Shape, repeats: int) -> dict[str, Any]:
         batch=BatchConfig(
             prompts_per_step=count,
             micro_batch_size=shape.micro_batch_size,
-            logprob_chunk_tokens=512,
+            logprob_chunk_tokens=128,
         ),
         max_completion_tokens=NEW_TOKENS,
         temperature=1.0,

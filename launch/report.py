@@ -4,6 +4,7 @@ python -m launch.report runs/quickstart
 python -m launch.report runs/seed0 runs/seed1 --output=seeds.html
 python -m launch.report runs/* --json        one line per run, for other tools
 python -m launch.report --plateau runs/a     why it may have stopped learning
+python -m launch.report --growth runs/a runs/b      length, reflection, accuracy by step
 python -m launch.report runs/sweeps/NAME     the table of a sweep (launch.sweep)
 """
 
@@ -16,8 +17,9 @@ import rich.box
 import rich.console
 import rich.table
 
-from rlvr_jax.analysis import hypotheses, plateau, report, sweeps
+from rlvr_jax.analysis import growth, hypotheses, plateau, report, sweeps
 from rlvr_jax.analysis.runs import load_run
+from rlvr_jax.analysis.sweep_page import write_sweep_report
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -49,11 +51,19 @@ def main(argv: Sequence[str] | None = None) -> None:
         action="store_true",
         help="walk the eight-point checklist, in order, and say what to mend first",
     )
+    parser.add_argument(
+        "--growth",
+        action="store_true",
+        help="do answers get longer, more reflective and better, and is length paid?",
+    )
     arguments = parser.parse_args(argv)
-    if arguments.plateau and arguments.output:
-        parser.error("--output: --plateau prints and writes no page")
-    if arguments.plateau:
-        _plateau(arguments)
+    chosen = [name for name in ("plateau", "growth") if getattr(arguments, name)]
+    if len(chosen) == 2:
+        parser.error("--growth: not beside --plateau; give one")
+    if chosen and arguments.output:
+        parser.error(f"--output: --{chosen[0]} prints and writes no page")
+    if chosen:
+        (_plateau if arguments.plateau else _growth)(arguments)
         return
     if any(sweeps.is_sweep(folder) for folder in arguments.run_dir):
         _sweep(arguments)
@@ -77,7 +87,7 @@ def _sweep(arguments: argparse.Namespace) -> None:
         results = sweeps.load_sweep(arguments.run_dir[0])
         verdicts = hypotheses.verdicts(results)
         section = hypotheses.section(verdicts) if verdicts else ""
-        path = sweeps.write_sweep_report(results, arguments.output, [section])
+        path = write_sweep_report(results, arguments.output, [section])
     except (OSError, ValueError) as error:
         sys.exit(f"launch.report: {error}")
     if arguments.json:
@@ -118,6 +128,34 @@ def _plateau(arguments: argparse.Namespace) -> None:
             else "nothing abnormal in what this run logs"
         )
         console.print(said, highlight=False, soft_wrap=True)
+
+
+def _growth(arguments: argparse.Namespace) -> None:
+    """Prints the three curves of each run, their slopes and what acts on length."""
+    console = rich.console.Console()
+    for folder in arguments.run_dir:
+        try:
+            run = load_run(folder)
+        except (OSError, ValueError) as error:
+            sys.exit(f"launch.report: {error}")
+        found = growth.growth(run)
+        if arguments.json:
+            row = {"run": run.name, "paid": found.paid}
+            row["logged"] = [one._asdict() for one in found.logged]
+            row["slopes"] = {name: list(one) for name, one in found.slopes.items()}
+            print(json.dumps(row))
+            continue
+        console.print(
+            f"{run.name}: {'; '.join(found.paid) or 'no term acts on length'}"
+        )
+        headings = ("step", "completions", "tokens", "reflect", "right")
+        table = rich.table.Table(*headings, box=rich.box.SIMPLE_HEAD)
+        for step, count, tokens, *shares in found.logged:
+            percent = (f"{100 * share:.0f} %" for share in shares)
+            table.add_row(str(step), str(count), f"{tokens:.1f}", *percent)
+        console.print(table)
+        for name, (value, error) in found.slopes.items():
+            console.print(f"{name}: {value:+.4f} +- {error:.4f} per step")
 
 
 if __name__ == "__main__":

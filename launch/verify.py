@@ -27,6 +27,7 @@ from typing import Any
 import rich.console
 import rich.table
 
+from rlvr_jax.data.rows import read_jsonl
 from rlvr_jax.verifiers import tally
 from rlvr_jax.verifiers.base import Sample, Verdict
 from rlvr_jax.verifiers.code import heldout
@@ -130,14 +131,7 @@ def read_rows(path: pathlib.Path, kind: Kind) -> list[dict[str, Any]]:
       ValueError: a line is no JSON object or lacks a field, or there are none.
     """
     rows = []
-    # Not splitlines(): it would also split at characters inside a text.
-    for number, line in enumerate(path.read_text(encoding="utf8").split("\n"), 1):
-        if not line.strip():
-            continue
-        try:
-            row = json.loads(line)
-        except json.JSONDecodeError as error:
-            raise ValueError(f"{path}:{number} is no JSON: {error}") from error
+    for line, row in read_jsonl(path):
         present = row.keys() if isinstance(row, dict) else set()
         missing = [
             " or ".join(map(repr, fields))
@@ -145,7 +139,11 @@ def read_rows(path: pathlib.Path, kind: Kind) -> list[dict[str, Any]]:
             if not present & set(fields)
         ]
         if missing:
-            raise ValueError(f"{path}:{number} lacks {' and '.join(missing)}")
+            raise ValueError(f"{path}, {line}: lacks {' and '.join(missing)}")
+        if not isinstance(row.get("expected"), bool | None):
+            raise ValueError(
+                f"{path}, {line}: expected is true or false, not {row['expected']!r}"
+            )
         rows.append(row)
     if not rows:
         raise ValueError(f"{path} holds no rows")

@@ -255,8 +255,8 @@ class RewardConfig:
     more than form, length and language."""
     format: str = ""
     """A pattern the completion must match to be paid `format_weight`: a registered
-    format ("think", "boxed", "answer_tag", "think_boxed", "think_answer") or "" for
-    none."""
+    format ("think", "boxed", "answer_tag", "think_boxed", "think_answer",
+    "think_flag") or "" for none."""
     format_weight: float = 0.0
     execution: str = "pool"
     """"pool" (killable processes between two jitted programs) or "callback" (the same
@@ -388,7 +388,8 @@ class BatchConfig:
 
 @dataclasses.dataclass
 class WarmupConfig:
-    """A supervised cold start on worked solutions before RL; for new small decoders."""
+    """A supervised cold start before RL: a new decoder or a loaded model imitates the
+    "solution" of each row of data.train (`launch.demonstrate` writes such rows)."""
 
     steps: int = 0
     batch_size: int = 64
@@ -438,7 +439,7 @@ class CheckpointConfig:
     keep: int = 2
     """The newest ones."""
     keep_best: int = 0
-    """Besides, those of highest pass@1 in an evaluation between steps."""
+    """Besides, those of highest pass@1 among all that were evaluated."""
     keep_every_steps: int = 0
     """Besides, those of every so many steps."""
     export: bool = True

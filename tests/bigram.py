@@ -1,14 +1,12 @@
 """A policy that only looks at the last token: compiles in a fraction of the time.
 
-The train step knows a decoder by `prefill`, `extend` and `head_weight`; what is tested
+The train step knows a decoder by `forward` and `head_weight`; what is tested
 of the step alone (weights, denominators, minibatches, meshes) does not need attention.
 """
 
 import jax
-import jax.numpy as jnp
 from flax import nnx
 
-from rlvr_jax.models.decoder import PromptCache
 from tests import tiny
 
 
@@ -26,13 +24,10 @@ class Bigram(nnx.Module):
     def head_weight(self):
         return self.head[...]
 
-    def prefill(self, tokens, lengths):
-        empty = jnp.zeros((1, tokens.shape[0], 1, tokens.shape[1], 1))
-        return self.embedding[...][tokens], PromptCache(empty, empty, lengths)
-
-    def extend(self, tokens, prompts, starts=None):
-        del prompts, starts
-        return self.embedding[...][tokens]
+    def forward(self, prompt_tokens, lengths, tokens, **rows):
+        del lengths, rows
+        embedding = self.embedding[...]
+        return embedding[prompt_tokens[:, -1]], embedding[tokens], None
 
 
 def policy(seed: int = 0) -> tuple[nnx.GraphDef, nnx.State]:

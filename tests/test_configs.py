@@ -9,9 +9,10 @@ import pytest
 
 from rlvr_jax.config import Config
 from rlvr_jax.data.stages import parse_stages
+from rlvr_jax.planning.abstract_run import abstract_run
 from rlvr_jax.planning.chips import parse_topology
 from rlvr_jax.planning.pod_plan import has_libtpu, plan_pod
-from rlvr_jax.planning.programs import NAMES, abstract_run, lower, topology_meshes
+from rlvr_jax.planning.programs import NAMES, lower, topology_meshes
 from rlvr_jax.rollout.scorer import reward_verifiers
 from rlvr_jax.validate import validate
 from rlvr_jax.verifiers.judge import NAMES as JUDGES

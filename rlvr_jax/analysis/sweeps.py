@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import special
 
-from rlvr_jax.analysis import catalog, charts, evaluations, page, plots, svg
+from rlvr_jax.analysis import catalog, evaluations
 from rlvr_jax.analysis.runs import Run, Series, load_run
 from rlvr_jax.analysis.trends import steps_to
 
@@ -153,7 +153,7 @@ def table_rows(results: SweepResults) -> list[dict[str, Any]]:
 
 def markdown(results: SweepResults) -> str:
     """The table in Markdown."""
-    headings, lines = _cells(results)
+    headings, lines = table_cells(results)
     rule = ["---", *["---:"] * (len(headings) - 1)]
     return "\n".join(
         "| " + " | ".join(cells).replace("\n", " ") + " |"
@@ -180,41 +180,6 @@ def notes(results: SweepResults) -> list[str]:
     if done < planned:
         said.append(f"{planned - done} of {planned} cells are not finished.")
     return said
-
-
-def write_sweep_report(
-    results: SweepResults,
-    output: str | os.PathLike[str] | None = None,
-    extra: Sequence[str] = (),
-) -> pathlib.Path:
-    """Writes the table and every curve, each the mean over a row's seeds, as HTML.
-
-    Args:
-      results: of `load_sweep`.
-      output: the file; by default report.html in the sweep's folder.
-      extra: more HTML, between table and curves.
-    """
-    path = pathlib.Path(output or results.folder / "report.html")
-    headings, lines = _cells(results)
-    cells = [[page.escaped(cell) for cell in line] for line in lines]
-    below = "".join(
-        f'<p class="small soft">{page.escaped(note)}</p>' for note in notes(results)
-    )
-    title = results.folder.resolve().name
-    body = [
-        f"<h1>{page.escaped(title)}</h1>",
-        f'<div class="card">{page.table(headings, cells, numbers=1)}{below}</div>',
-        _points(results),
-        *extra,
-    ]
-    means = [_mean_run(row) for row in results.rows if row.runs]
-    if means:
-        body.append(
-            '<p class="small soft">Curves are means over the seeds of a row.</p>'
-            + charts.sections(means)
-        )
-    path.write_text(page.document(title, body), encoding="utf-8")
-    return path
 
 
 def _row(told: dict[str, Any], runs: dict[int, Run], sweep: dict[str, Any]) -> SweepRow:
@@ -267,7 +232,7 @@ def _curve(row: SweepRow, metric: str) -> Series | None:
     """The metric over the steps at which all of a row's runs were evaluated."""
     if not row.runs:
         return None
-    return _mean_run(row).metrics.get(f"evaluation/{metric}")
+    return mean_run(row).metrics.get(f"evaluation/{metric}")
 
 
 def _shares(run: Run, pattern: re.Pattern) -> tuple[float, float]:
@@ -280,7 +245,7 @@ def _shares(run: Run, pattern: re.Pattern) -> tuple[float, float]:
     return shares[0], shares[1]
 
 
-def _cells(results: SweepResults) -> tuple[list[str], list[list[str]]]:
+def table_cells(results: SweepResults) -> tuple[list[str], list[list[str]]]:
     """Headings and lines of the table, as text."""
     watched = list(dict.fromkeys(n for row in results.rows for n in row.watched))
     papers = any(row.paper is not None for row in results.rows) or results.reference
@@ -335,34 +300,7 @@ def _signed(value: Interval | None) -> str:
     return f"{mean:+.1f}{ends}"
 
 
-def _points(results: SweepResults) -> str:
-    """Every row's figure as a point with its interval, before and after training."""
-    if catalog.unit_of(results.metric) != "share":
-        return ""
-    points = []
-    for row in results.rows:
-        if row.seeds and row.before:
-            pair = {
-                when: [end / 100 for end in _whole(interval(list(values.values())))]
-                for when, values in (("before", row.before), ("after", row.after))
-            }
-            points.append((row.name, pair))
-    if not points:
-        return ""
-    keys = page.legend(
-        (svg.variable(color), label, "", 1)
-        for color, label in ((svg.MUTED, "before"), (svg.SERIES_COLORS[0], "after"))
-    )
-    card = f'<div class="card chart">{keys}{plots.intervals_svg(points)}</div>'
-    return f'<div class="charts">{card}</div>'
-
-
-def _whole(value: Interval) -> tuple[float, float, float]:
-    mean, low, high = value
-    return mean, mean if low is None else low, mean if high is None else high
-
-
-def _mean_run(row: SweepRow) -> Run:
+def mean_run(row: SweepRow) -> Run:
     """A run whose metrics are the means over the row's seeds, where all have them."""
     names = set.intersection(*(set(run.metrics) for run in row.runs))
     metrics = {}

@@ -12,7 +12,11 @@ from collections.abc import Iterable, Sequence
 
 from rlvr_jax.data.rows import Problem
 
-_WORD = re.compile(r"[^\W_]+")
+_WORD = re.compile(
+    r"[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]"
+    r"|[^\W_\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]+"
+)
+"""Where no blanks are set (Chinese, Japanese) each sign is a word."""
 
 
 @dataclasses.dataclass(frozen=True)

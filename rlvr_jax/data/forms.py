@@ -25,6 +25,7 @@ Row = Mapping[str, Any]
 
 _LEVEL = re.compile(r"Level (\d+)")
 _BOX = re.compile(r"\\(?:boxed|fbox)\s*")
+_BARE_BOX = re.compile(r"-?[0-9]+(?:\.[0-9]+)?|\\[a-zA-Z][^$\n]*|[^$\s]")
 _WHOLE = re.compile(r"(\d+)\.0+")
 _DAPO_TEMPLATE = re.compile(
     r"Solve the following math problem step by step\. The last line of your response "
@@ -79,6 +80,27 @@ def with_function_name(question: str, meta: Mapping[str, Any]) -> str:
     return f"{question}\nThe function is called {name}."
 
 
+def asked_in(value: Any) -> Any:
+    """What the user asks in a chat of one turn; anything that is no chat as it is.
+
+    Raises:
+      UserError: the chat has several turns, or ends with another's words.
+
+    Example:
+      >>> asked_in([{"role": "user", "content": "1 + 1?"}])
+      '1 + 1?'
+    """
+    if not (isinstance(value, list) and value and isinstance(value[-1], Mapping)):
+        return value
+    roles = [each.get("role", "user") for each in value if isinstance(each, Mapping)]
+    if roles[-1] != "user" or roles[:-1] not in ([], ["system"]):
+        raise UserError(
+            f"the question is a chat of {', '.join(map(str, roles))}; one turn is "
+            "read, a user's, with or without a system message before it"
+        )
+    return value[-1].get("content")
+
+
 def last_box(solution: str) -> str | None:
     r"""What the last \boxed or \fbox of a solution holds; None without one.
 
@@ -90,8 +112,9 @@ def last_box(solution: str) -> str | None:
     if not boxes:
         return None
     rest = solution[boxes[-1].end() :]
-    if not rest.startswith("{"):
-        return rest[:1].strip("$") or None  # \boxed 5
+    if not rest.startswith("{"):  # \boxed 5
+        match = _BARE_BOX.match(rest)
+        return match[0].strip() if match else None
     depth = 0
     for place, sign in enumerate(rest):
         escaped = place > 0 and rest[place - 1] == "\\"
@@ -136,9 +159,7 @@ def _ifeval(row: Row) -> dict[str, Any]:
 
 
 def _verl(row: Row) -> dict[str, Any]:
-    prompt = row["prompt"]
-    if isinstance(prompt, list) and prompt and isinstance(prompt[-1], Mapping):
-        prompt = prompt[-1].get("content")
+    prompt = asked_in(row["prompt"])
     if isinstance(prompt, str) and (match := _DAPO_TEMPLATE.fullmatch(prompt)):
         prompt = match[1]
     reward_model = row["reward_model"]

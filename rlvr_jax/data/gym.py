@@ -13,6 +13,7 @@ from typing import Any
 from rlvr_jax.data import names
 from rlvr_jax.data.rows import Problem
 from rlvr_jax.data.tasks import Amount
+from rlvr_jax.data.tasks.draft import of_their_types
 from rlvr_jax.errors import UserError
 
 _HELD_OUT = 2**30
@@ -129,4 +130,7 @@ def _parse_options(options: str | dict[str, Any]) -> tuple[Amount, dict[str, Any
     if not isinstance(found, dict):
         raise UserError(f"data.task_options needs a JSON object, got {options!r}")
     shared = {n: found.pop(n) for n in ("count", "evaluation_count") if n in found}
-    return Amount(**shared), found
+    try:
+        return Amount(**of_their_types(Amount, shared)), found
+    except UserError as error:
+        raise UserError(f"gym: {error} (data.task_options)") from None

@@ -123,10 +123,15 @@ def encode_solutions(
     completions = []
     for problem in problems:
         solutions = problem.meta.get("solutions", [problem.meta.get("solution")])
-        if not all(isinstance(solution, str) for solution in solutions):
+        if not (
+            isinstance(solutions, list)
+            and solutions
+            and all(isinstance(solution, str) for solution in solutions)
+        ):
             raise UserError(
                 f"problem {problem.id!r} has no worked solution to start from; give "
-                'each row a "solution", or set warmup.steps=0'
+                'each row a "solution" (a text) or "solutions" (a list of texts), or '
+                "set warmup.steps=0"
             )
         completions.append(
             [

@@ -114,7 +114,7 @@ def rows_to_problems(
     """
     problems: list[Problem] = []
     seen: dict[str, tuple[str, Problem]] = {}
-    copies = 0
+    copies = systems = 0
     for place, row in numbered_rows:
         try:
             problem = row_to_problem(
@@ -133,6 +133,7 @@ def rows_to_problems(
             continue
         problem.meta.setdefault("domain", domain)
         problems.append(problem)
+        systems += _has_system_message(row)
     if not problems:
         raise UserError(f"{source}: holds no row; it needs at least one problem")
     if copies:
@@ -141,7 +142,20 @@ def rows_to_problems(
             source,
             copies,
         )
+    if systems:
+        _LOG.warning(
+            "%s: the system messages of %d rows are not read; data.system_prompt is "
+            "the one of all",
+            source,
+            systems,
+        )
     return problems
+
+
+def _has_system_message(row: Mapping[str, Any]) -> bool:
+    chats = [v for v in row.values() if isinstance(v, list) and v]
+    firsts = [chat[0] for chat in chats if isinstance(chat[0], Mapping)]
+    return any(first.get("role") == "system" for first in firsts)
 
 
 def read_jsonl(path: Any) -> Iterator[tuple[str, Any]]:
@@ -190,7 +204,7 @@ def _parse(line: bytes, place: str) -> Any:
     except json.JSONDecodeError as error:
         raise UserError(
             f"{place}: is not JSON ({error.msg} at column {error.colno}); write one "
-            'object a line, {"question": "...", "answer": "..."}'
+            "object a line"
         ) from None
     except (RecursionError, ValueError) as error:
         raise UserError(f"{place}: cannot be read as JSON ({error})") from None
@@ -212,9 +226,8 @@ def _field(row: Mapping[str, Any], name: str, setting: str) -> Any:
 
 
 def _question_text(value: Any) -> str:
-    """A string, or the last user message of a chat as verl's data sets store it."""
-    if isinstance(value, list) and value and isinstance(value[-1], Mapping):
-        value = value[-1].get("content")
+    """A string, or what a chat asks as verl's data sets store it."""
+    value = forms.asked_in(value)
     if not isinstance(value, str):
         raise UserError(f"the question needs to be text, got {_kind(value)}")
     if not value.strip():

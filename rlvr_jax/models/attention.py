@@ -52,6 +52,8 @@ def attention(
       pass: scores of all of 20,480 positions would be 1.7 GB per head.
     """
     count = queries.shape[2]
+    if count == 0:
+        return queries
     if count <= QUERY_BLOCK:
         return _attend(queries, own, prompt)
     blocks = -(-count // QUERY_BLOCK)

@@ -5,6 +5,9 @@ grow with depth. A batch has two parts: P prompts, and G completions of each. A 
 is computed once and its completions attend to it.
 """
 
+import functools
+from collections.abc import Callable
+
 import jax
 import jax.numpy as jnp
 from flax import nnx
@@ -49,7 +52,7 @@ def layers_per_group(layers: int) -> int:
 
 
 class Decoder(nnx.Module):
-    """Parameters, and how to run them: `prefill`, `extend` (or `read`), `decode`."""
+    """Parameters, and how to run them: `prefill`, `read`, `decode`; `forward`."""
 
     def __init__(
         self, architecture: Architecture, *, rngs: nnx.Rngs, dtype=jnp.float32
@@ -61,7 +64,7 @@ class Decoder(nnx.Module):
         """What logits are rounded to by those who compute them."""
         self.lora_scale = 0.0
         self.splash: Splash | None = None
-        """How `prefill` and `extend` attend where the kernel takes their shapes."""
+        """How all but `decode` attend where the kernel takes their shapes."""
         shapes = parameter_shapes(architecture)
 
         def draw(name: str, shape: tuple[int, ...]) -> nnx.Param:
@@ -89,117 +92,156 @@ class Decoder(nnx.Module):
         return (self.embedding if tied else self.head)[...]
 
     def prefill(
-        self,
-        tokens: Int[Array, "P S"],
-        lengths: Int[Array, " P"],
-        routes: UInt[Array, "L P S E"] | None = None,
+        self, tokens: Int[Array, "P S"], lengths: Int[Array, " P"]
     ) -> tuple[Float[Array, "P S D"], PromptCache]:
-        """Runs left-padded prompts; returns normed hidden states and their cache.
+        """Runs left-padded prompts; returns normed hidden states and their cache."""
+        attend, positions = self._within_prompts(tokens.shape, lengths)
 
-        With `routes` each token goes through those E experts of every layer; what the
-        routers would have picked is in the cache all the same.
-        """
-        slots = tokens.shape[-1]
-        slot = jnp.arange(slots)
-        start = slots - lengths[:, None]
-        positions = jnp.maximum(slot - start, 0)
-        causal, kept = slot[:, None] >= slot[None, :], slot >= start
-        mask = causal & kept[:, None, :]
-        splash = self._splash(slots)
-
-        def layer(hidden, inputs):
-            weights, forced = inputs
-
-            def attend(queries, keys, values):
-                if splash is not None:
-                    return splash_attention(
-                        queries, keys, values, own_kept=kept, kernel=splash
-                    )
-                return attention(queries, KeyValues(keys, values, mask[:, None]))
-
-            hidden, *found = self._block(
-                hidden, weights, positions[:, None], attend, forced
-            )
+        def layer(hidden, weights):
+            hidden, *found = self._block(hidden, weights, positions, attend)
             return hidden, jax.tree.map(lambda array: array[:, 0], tuple(found))
 
         hidden = self.embedding[...][tokens][:, None]
-        forced = None if routes is None else routes[:, :, None]
-        hidden, (keys, values, picked) = self._scan(layer, hidden, forced)
+        hidden, (keys, values, picked) = self._scan(layer, hidden, self._stacked())
         hidden = self._norm(hidden, self.final_norm[...])
         return hidden[:, 0], PromptCache(keys, values, lengths, picked)
-
-    def extend(
-        self,
-        tokens: Int[Array, "P G T"],
-        prompts: PromptCache,
-        starts: Int[Array, "P G T"] | None = None,
-    ) -> Float[Array, "P G T D"]:
-        """Runs whole completions after their prompts; returns normed hidden states.
-
-        State t is that after reading completion token t, so it predicts token t + 1.
-        A row may hold several completions one after the other: `starts` then says of
-        each token in which column its completion begins.
-        """
-        return self.extend_routed(tokens, prompts, starts=starts)[0]
-
-    def extend_routed(
-        self,
-        tokens: Int[Array, "P G T"],
-        prompts: PromptCache,
-        routes: UInt[Array, "L P G T E"] | None = None,
-        starts: Int[Array, "P G T"] | None = None,
-    ) -> tuple[Float[Array, "P G T D"], UInt[Array, "L P G T E"] | None]:
-        """`extend` through given experts; also which ones the routers would pick."""
-        hidden, (_, _, picked) = self._extended(
-            tokens, prompts, routes, starts, keeps=False
-        )
-        return hidden, picked
 
     def read(
         self, tokens: Int[Array, "P G T"], prompts: PromptCache
     ) -> tuple[Float[Array, "P G T D"], CompletionCache]:
-        """`extend`, and the cache from which `decode` goes on behind any token."""
-        hidden, (keys, values, picked) = self._extended(
-            tokens, prompts, None, None, keeps=True
-        )
-        return hidden, CompletionCache(keys, values, picked)
+        """Runs completions after their prompts; returns normed hidden states.
 
-    def _extended(self, tokens, prompts: PromptCache, routes, starts, *, keeps: bool):
-        """Hidden states, and (keys, values, picked experts); keys only if it keeps."""
-        time = jnp.arange(tokens.shape[-1])
-        since = time if starts is None else time - starts
-        positions = jnp.broadcast_to(
-            prompts.lengths[:, None, None] + since, tokens.shape
+        State t is that after reading completion token t, so it predicts token t + 1.
+        `decode` goes on from the cache behind any token.
+        """
+        attend, positions = self._after_prompts(
+            tokens.shape, prompts.lengths, prompts.keys.shape[-2]
         )
-        causal = (time[:, None] >= time[None, :])[None, None]
-        prompt_mask = self._prompt_mask(prompts)
-        # The kernel's segments are equal or apart: a prompt that several completions of
-        # one row see, which do not see one another, is neither.
-        splash = self._splash(tokens.shape[-1]) if starts is None else None
 
         def layer(hidden, inputs):
-            weights, prompt_keys, prompt_values, forced = inputs
-
-            def attend(queries, keys, values):
-                if splash is not None:
-                    prompt = (prompt_keys, prompt_values, prompt_mask[:, 0])
-                    return splash_attention(
-                        queries, keys, values, prompt=prompt, kernel=splash
-                    )
-                own = KeyValues(keys, values, causal, starts)
-                return attention(
-                    queries, own, KeyValues(prompt_keys, prompt_values, prompt_mask)
-                )
-
-            hidden, keys, values, picked = self._block(
-                hidden, weights, positions, attend, forced
+            weights, *prompt = inputs
+            hidden, *found = self._block(
+                hidden, weights, positions, functools.partial(attend, *prompt)
             )
-            kept = (keys, values) if keeps else (None, None)
-            return hidden, (*kept, picked)
+            return hidden, tuple(found)
 
         hidden = self.embedding[...][tokens]
-        hidden, found = self._scan(layer, hidden, prompts.keys, prompts.values, routes)
-        return self._norm(hidden, self.final_norm[...]), found
+        inputs = (self._stacked(), prompts.keys, prompts.values)
+        hidden, found = self._scan(layer, hidden, inputs)
+        return self._norm(hidden, self.final_norm[...]), CompletionCache(*found)
+
+    def forward(
+        self,
+        prompt_tokens: Int[Array, "P S"],
+        lengths: Int[Array, " P"],
+        tokens: Int[Array, "R H U"],
+        *,
+        starts: Int[Array, "R H U"] | None = None,
+        of_rows: Callable[[Array], Array] = lambda array: array,
+        prompt_routes: UInt[Array, "L P S E"] | None = None,
+        routes: UInt[Array, "L R H U E"] | None = None,
+    ) -> tuple[
+        Float[Array, "P D"], Float[Array, "R H U D"], UInt[Array, "L R H U E"] | None
+    ]:
+        """Runs prompts and their completions through each layer together.
+
+        What `prefill` and then `read` compute, in one pass: for training, where a
+        layer's weights then have one gradient and the prompts' cache is not kept.
+
+        Args:
+          prompt_tokens: left-padded.
+          lengths: of the prompts.
+          tokens: completions [P, G, U], or rows that several of one prompt share; U may
+            be 0.
+          starts: of each token, in which column of its row its completion begins; None:
+            a row is one completion.
+          of_rows: [P, ...] -> [R, ...]: what the prompt of each row has.
+          prompt_routes: experts that the prompts' tokens go through.
+          routes: the same of the completions' tokens; None lets the routers pick.
+
+        Returns:
+          the normed hidden states of each prompt's last token and of the completions'
+          tokens, and which experts the routers would pick for the latter.
+        """
+        prompt_attend, prompt_positions = self._within_prompts(
+            prompt_tokens.shape, lengths
+        )
+        attend, positions = self._after_prompts(
+            tokens.shape,
+            of_rows(lengths),
+            prompt_tokens.shape[1],
+            starts,
+        )
+
+        def layer(hidden, inputs):
+            before, after = hidden
+            weights, prompt_forced, forced = inputs
+            before, keys, values, _ = self._block(
+                before, weights, prompt_positions, prompt_attend, prompt_forced
+            )
+            prompt = of_rows(keys[:, 0]), of_rows(values[:, 0])
+            after, _, _, picked = self._block(
+                after, weights, positions, functools.partial(attend, *prompt), forced
+            )
+            return (before, after), picked
+
+        if prompt_routes is not None:
+            prompt_routes = prompt_routes[:, :, None]
+        embedding = self.embedding[...]
+        hidden = (embedding[prompt_tokens][:, None], embedding[tokens])
+        inputs = (self._stacked(), prompt_routes, routes)
+        (before, after), picked = self._scan(layer, hidden, inputs)
+        scale = self.final_norm[...]
+        return self._norm(before[:, 0, -1], scale), self._norm(after, scale), picked
+
+    def _within_prompts(self, shape: tuple[int, int], lengths):
+        """Attention of prompts [P, S] to themselves, and positions [P, 1, S]."""
+        slots = shape[-1]
+        slot = jnp.arange(slots)
+        start = slots - lengths[:, None]
+        causal, kept = slot[:, None] >= slot[None, :], slot >= start
+        mask = causal & kept[:, None, :]
+        splash = self._splash(slots)
+
+        def attend(queries, keys, values):
+            if splash is not None:
+                return splash_attention(
+                    queries, keys, values, own_kept=kept, kernel=splash
+                )
+            return attention(queries, KeyValues(keys, values, mask[:, None]))
+
+        return attend, jnp.maximum(slot - start, 0)[:, None]
+
+    def _after_prompts(self, shape: tuple[int, int, int], lengths, slots, starts=None):
+        """Attention of completions [P, G, T] to prompts and themselves, and positions.
+
+        Args:
+          shape: of the completions' tokens.
+          lengths: of the prompt of each of P.
+          slots: S of the prompts' keys and values, [P, Hkv, S, K], which come first.
+          starts: of each token, in which column of its row its completion begins; None:
+            a row is one completion.
+        """
+        time = jnp.arange(shape[-1])
+        since = time if starts is None else time - starts
+        positions = jnp.broadcast_to(lengths[:, None, None] + since, shape)
+        causal = (time[:, None] >= time[None, :])[None, None]
+        prompt_mask = _prompt_mask(lengths, slots)
+        # The kernel's segments are equal or apart: a prompt that several completions of
+        # one row see, which do not see one another, is neither.
+        splash = self._splash(shape[-1]) if starts is None else None
+
+        def attend(prompt_keys, prompt_values, queries, keys, values):
+            if splash is not None:
+                prompt = (prompt_keys, prompt_values, prompt_mask[:, 0])
+                return splash_attention(
+                    queries, keys, values, prompt=prompt, kernel=splash
+                )
+            own = KeyValues(keys, values, causal, starts)
+            prompt = KeyValues(prompt_keys, prompt_values, prompt_mask)
+            return attention(queries, own, prompt)
+
+        return attend, positions
 
     def empty_cache(
         self, prompts: PromptCache, num_generations: int, max_tokens: int
@@ -233,7 +275,7 @@ class Decoder(nnx.Module):
         own_mask = (slots <= jnp.broadcast_to(step, tokens.shape)[..., None])[
             :, :, None
         ]
-        prompt_mask = self._prompt_mask(prompts)
+        prompt_mask = _prompt_mask(prompts.lengths, prompts.keys.shape[-2])
 
         def layer(carry, inputs):
             hidden, cache = carry
@@ -294,7 +336,8 @@ class Decoder(nnx.Module):
         keys = heads("key", arch.num_kv_heads).swapaxes(-2, -3)
         values = heads("value", arch.num_kv_heads).swapaxes(-2, -3)
         attended = attend(queries, keys, values)
-        attended = attended.reshape(*attended.shape[:-3], -1)
+        width = arch.num_heads * arch.head_dim
+        attended = attended.reshape(*attended.shape[:-3], width)
         hidden = hidden + project(attended, "output")
         normed = self._norm(hidden, weights["mlp_norm"])
         if arch.num_experts:
@@ -338,10 +381,8 @@ class Decoder(nnx.Module):
         normed = wide * jax.lax.rsqrt(mean_square + self.architecture.rms_norm_eps)
         return normed.astype(values.dtype) * scale
 
-    def _scan(self, layer, hidden, *per_layer):
-        """Scans `layer` over the stacked weights, recomputing inside when training."""
-        weights = self._stacked()
-        inputs = (weights, *per_layer) if per_layer else weights
+    def _scan(self, layer, hidden, inputs):
+        """Scans `layer` over the stacked inputs, recomputing inside when training."""
         if self.remat == "none":
             return jax.lax.scan(layer, hidden, inputs)
         body = jax.checkpoint(layer, policy=REMAT_POLICIES[self.remat])
@@ -366,7 +407,7 @@ class Decoder(nnx.Module):
     def _stacked(self) -> dict[str, Array]:
         return {name: param[...] for name, param in self.layers.items()}
 
-    @staticmethod
-    def _prompt_mask(prompts: PromptCache) -> Bool[Array, "P 1 S"]:
-        slots = prompts.keys.shape[-2]
-        return (jnp.arange(slots) >= slots - prompts.lengths[:, None])[:, None]
+
+def _prompt_mask(lengths, slots: int) -> Bool[Array, "P 1 S"]:
+    """The slots of left-padded prompts that count."""
+    return (jnp.arange(slots) >= slots - lengths[:, None])[:, None]

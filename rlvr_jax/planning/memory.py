@@ -54,7 +54,8 @@ def train_parts(
     return critic | {
         "parameters": 4 * held * work.copies,
         "optimizer": work.moment_bytes * trained,
-        "gradients": 8 * trained,
+        # Those of a micro-batch, and the sum that they are added to if there are more.
+        "gradients": (8 if work.micros_per_update > 1 else 4) * trained,
         "weights in the type they compute with": width * weights,
         # Beside what layers keep, one layer is being worked on.
         "activations": kept + layer + scores,

@@ -3,7 +3,8 @@
 from jax.sharding import AbstractMesh
 
 from rlvr_jax.mesh.mesh import AXES, axes_in_words
-from rlvr_jax.planning.pod_plan import GIB, PodPlan, advice
+from rlvr_jax.planning.advice import advice
+from rlvr_jax.planning.pod_plan import GIB, PodPlan
 from rlvr_jax.planning.timing import ASSUMPTION, chip_hours, dollars_per_step
 from rlvr_jax.planning.work import Work
 from rlvr_jax.train.plan import Sections

@@ -27,7 +27,7 @@ from rlvr_jax.errors import UserError
 ANSWER = "answer"
 BUILT_IN = (ANSWER, "ended", "truncated")
 _PART = re.compile(
-    r"\s*(?:(?P<weight>[-+]?[0-9.]+(?:e[-+]?[0-9]+)?)\s*\*)?\s*(?P<rank>rank\s*\()?"
+    r"\s*(?:(?P<weight>[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[-+]?[0-9]+)?)\s*\*)?\s*(?P<rank>rank\s*\()?"
     r"\s*(?P<name>[^\s()*]+)\s*(?P<end>\))?(?:\s+if\s+(?P<gates>.+?))?\s*",
     re.IGNORECASE,
 )

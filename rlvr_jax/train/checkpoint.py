@@ -1,27 +1,25 @@
 """Saving and restoring the whole state of a run, through orbax."""
 
-import functools
-import inspect
-import logging
 import pathlib
-import sys
 from typing import Any
 
 import jax
 import orbax.checkpoint as ocp
 from flax import nnx
-from orbax.checkpoint.checkpoint_managers import preservation_policy
 
 from rlvr_jax.config import CheckpointConfig
 from rlvr_jax.errors import UserError
 from rlvr_jax.mesh.processes import anywhere, failing_together
 from rlvr_jax.train.abstract import StandIn
 from rlvr_jax.train.checksums import check_sums, host_checksums, text_checksum
+from rlvr_jax.train.late_tracebacks import without_late_tracebacks
+from rlvr_jax.train.preservation import Best, preservation
 from rlvr_jax.train.state import TrainState
 
-SCORE = "pass@1"
 SPOILT = "spoilt_checkpoints"
 """Where those that cannot be read lie, beside the others."""
+SCORES = "checkpoint_scores.json"
+"""What evaluations found, for checkpoint.keep_best."""
 
 
 class OtherShapes(UserError):
@@ -38,9 +36,11 @@ class Checkpoints:
 
     def __init__(self, directory: pathlib.Path, settings: CheckpointConfig):
         """Opens (or makes) the folder; a half-written checkpoint in it is ignored."""
-        _without_late_tracebacks()
+        without_late_tracebacks()
+        self.best = Best(settings.keep_best, directory.parent / SCORES)
         options = ocp.CheckpointManagerOptions(
-            preservation_policy=_preservation(settings), enable_async_checkpointing=True
+            preservation_policy=preservation(settings, self.best),
+            enable_async_checkpointing=True,
         )
         self._manager = ocp.CheckpointManager(
             directory.absolute(),
@@ -56,20 +56,13 @@ class Checkpoints:
         """The newest complete step, or None."""
         return self._manager.latest_step()
 
-    def save(
-        self,
-        state: TrainState,
-        step: int,
-        extra: dict[str, Any],
-        score: float | None = None,
-    ) -> None:
+    def save(self, state: TrainState, step: int, extra: dict[str, Any]) -> None:
         """Saves `state` and JSON values `extra`; returns once copied to the host.
 
         Args:
           state: of the run.
           step: its number.
           extra: what else the run needs to go on.
-          score: of an evaluation of this state, for checkpoint.keep_best.
 
         Raises:
           OSError: the disk is full or cannot be written; what was saved before stays.
@@ -83,7 +76,6 @@ class Checkpoints:
                     state=ocp.args.StandardSave(arrays),
                     extra=ocp.args.JsonSave(extra | {"checksums": sums}),
                 ),
-                metrics=None if score is None else {SCORE: score},
                 force=True,
             )
         except Exception as error:
@@ -281,46 +273,6 @@ class Checkpoints:
         except OSError:
             if kind is None:
                 raise
-
-
-@functools.cache
-def _without_late_tracebacks() -> None:
-    """What we raise ourselves is not printed a second time by those who noticed it.
-
-    Where one array cannot be read or written, Orbax's threads log a traceback, asyncio
-    and Python one for each of the other arrays that nobody waits for, and TensorStore
-    hands Python another as it comes too late for the event loop.
-    """
-    for name in ("absl", "asyncio"):
-        logging.getLogger(name).setLevel(logging.CRITICAL)
-    shown = sys.unraisablehook
-
-    def hook(unraisable):
-        unawaited = inspect.iscoroutine(unraisable.object)
-        if not unawaited and str(unraisable.exc_value) != "Event loop is closed":
-            shown(unraisable)
-
-    sys.unraisablehook = hook
-
-
-def _preservation(
-    settings: CheckpointConfig,
-) -> preservation_policy.AnyPreservationPolicy:
-    """Which checkpoints stay when a new one is there."""
-    policies: list[Any] = [preservation_policy.LatestN(n=settings.keep)]
-    if settings.keep_best:
-        policies.append(
-            preservation_policy.BestN(
-                get_metric_fn=lambda metrics: metrics[SCORE],
-                n=settings.keep_best,
-                keep_checkpoints_without_metrics=False,
-            )
-        )
-    if settings.keep_every_steps:
-        policies.append(
-            preservation_policy.EveryNSteps(interval_steps=settings.keep_every_steps)
-        )
-    return preservation_policy.AnyPreservationPolicy(policies)
 
 
 def _first_line(error: Exception) -> str:

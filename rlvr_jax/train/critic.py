@@ -60,7 +60,7 @@ def values_by(
 ) -> Float[Array, "B T"]:
     """The head's number of the state before each completion token."""
     read = laid_out(prompts, completion_tokens)
-    states = flat(completion_states(decoder, prompts, read)).astype(jnp.float32)
+    states = flat(completion_states(decoder, prompts, read)[0]).astype(jnp.float32)
     values = states @ parameters["value_head"] + parameters["value_bias"]
     return by_completion(prompts, values)
 

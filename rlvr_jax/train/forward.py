@@ -10,7 +10,6 @@ from jaxtyping import Array, Float, Int, UInt, UInt32
 
 from rlvr_jax.core.logprobs import token_logprobs
 from rlvr_jax.core.routing import routing_flips
-from rlvr_jax.models.caches import PromptCache
 from rlvr_jax.train.kernels import head_kernel_of
 from rlvr_jax.train.micro_batches import Prompts, by_micro_batches, prompts_of
 from rlvr_jax.train.packing import Packing
@@ -45,8 +44,11 @@ def by_completion(prompts: Prompts, rows: Float[Array, "R U"]) -> Float[Array, "
 
 
 def completion_states(
-    decoder: Any, prompts: Prompts, read: Int[Array, "R H U"]
-) -> Float[Array, "R H U D"]:
+    decoder: Any,
+    prompts: Prompts,
+    read: Int[Array, "R H U"],
+    routes: UInt[Array, "R H U L E"] | None = None,
+) -> tuple[Float[Array, "R H U D"], UInt[Array, "R H W L E"] | None]:
     """The hidden state before each token of rows: the one that predicts it.
 
     A prompt is computed once for its G completions.
@@ -54,76 +56,30 @@ def completion_states(
     Args:
       decoder: the policy.
       prompts: P of them.
-      read: `laid_out` completions, [P, G, T] or [N, 1, L].
-    """
-    hidden, cache = decoder.prefill(prompts.tokens, prompts.lengths)
-    if read.shape[-1] == 1:
-        return _before_each(prompts, hidden, read, None)
-    cache, starts = _prompts_of_rows(prompts, cache)
-    later = decoder.extend(read[:, :, :-1], cache, *starts)
-    return _before_each(prompts, hidden, read, later)
-
-
-def routed_states(
-    decoder: Any,
-    prompts: Prompts,
-    read: Int[Array, "R H U"],
-    routes: UInt[Array, "R H U L E"] | None,
-) -> tuple[Float[Array, "R H U D"], UInt[Array, "R H W L E"] | None]:
-    """`completion_states` of a decoder with experts.
-
-    Args:
-      decoder: with experts.
-      prompts: their routes are followed, if they have any.
-      read: all but the last column is.
-      routes: of these tokens, to be followed; None lets the routers pick.
+      read: `laid_out` completions, [P, G, T] or [N, 1, L]. All but the last column is.
+      routes: experts that these tokens follow, as the prompts then do theirs; None lets
+        the routers pick.
 
     Returns:
       the states, and what the routers would pick for the W = U - 1 tokens that are
-      read; None where none is.
+      read; None without experts.
     """
-    first = lambda array: None if array is None else jnp.moveaxis(array, -2, 0)
-    hidden, cache = decoder.prefill(
-        prompts.tokens, prompts.lengths, first(prompts.routes)
-    )
-    if read.shape[-1] == 1:
-        return _before_each(prompts, hidden, read, None), None
-    cache, starts = _prompts_of_rows(prompts, cache)
-    forced = None if routes is None else routes[:, :, :-1]
-    later, picked = decoder.extend_routed(
-        read[:, :, :-1], cache, first(forced), *starts
-    )
-    states = _before_each(prompts, hidden, read, later)
-    return states, jnp.moveaxis(picked, 0, -2)
-
-
-def _prompts_of_rows(
-    prompts: Prompts, cache: PromptCache
-) -> tuple[PromptCache, list[Array]]:
-    """The cache that rows attend to, and where completions begin if rows are packed."""
-    packing = prompts.packing
-    if packing is None:
-        return cache, []
-    own = PromptCache(
-        keys=packing.of_rows(cache.keys, axis=1),
-        values=packing.of_rows(cache.values, axis=1),
-        lengths=packing.of_rows(cache.lengths),
-    )
-    return own, [packing.starts[:, None, :-1]]
-
-
-def _before_each(prompts: Prompts, prompt_states, read, later):
-    """The prompt's last state predicts the first token; the last predicts nothing."""
-    packing, first = prompts.packing, prompt_states[:, -1]
+    packing, more = prompts.packing, {}
     if packing is not None:
-        first = packing.of_rows(first)
-    first = first[:, None, None]
-    shape = (*read.shape[:2], 1, first.shape[-1])
-    ahead = jnp.broadcast_to(first, shape)
-    states = ahead if later is None else jnp.concatenate([ahead, later], axis=2)
-    if packing is None:
-        return states
-    return jnp.where(packing.times[:, None, :, None] == 0, first, states)
+        more |= {"starts": packing.starts[:, None, :-1], "of_rows": packing.of_rows}
+    if routes is not None and prompts.routes is not None:
+        more["prompt_routes"] = jnp.moveaxis(prompts.routes, -2, 0)
+        more["routes"] = jnp.moveaxis(routes[:, :, :-1], -2, 0)
+    last, later, picked = decoder.forward(
+        prompts.tokens, prompts.lengths, read[:, :, :-1], **more
+    )
+    # The prompt's last state predicts the first token; the last predicts nothing.
+    ahead = (last if packing is None else packing.of_rows(last))[:, None, None]
+    shape = (*read.shape[:2], 1, ahead.shape[-1])
+    states = jnp.concatenate([jnp.broadcast_to(ahead, shape), later], axis=2)
+    if packing is not None:
+        states = jnp.where(packing.times[:, None, :, None] == 0, ahead, states)
+    return states, None if picked is None else jnp.moveaxis(picked, 0, -2)
 
 
 def policy_outputs(
@@ -140,15 +96,11 @@ def policy_outputs(
     """
     decoder = decoder_of(parameters, plan)
     read = laid_out(prompts, rows.completion_tokens)
-    if rows.routes is None:
-        states, picked = completion_states(decoder, prompts, read), None
-    else:
-        routes = laid_out(prompts, rows.routes)
-        states, picked = routed_states(
-            decoder, prompts, read, routes if plan.replay_routing else None
-        )
+    replays = plan.replay_routing and rows.routes is not None
+    routes = laid_out(prompts, rows.routes) if replays else None
+    states, picked = completion_states(decoder, prompts, read, routes)
     found = _head_logprobs(decoder, prompts, states, read, rows.kept_tokens, plan)
-    if picked is None:
+    if picked is None or rows.routes is None:
         return *found, None
     return *found, _flips(prompts, picked, rows.routes, rows.token_mask)
 
@@ -184,10 +136,10 @@ def completion_logprobs(
     """
     decoder = decoder_of(parameters, plan)
     read = laid_out(prompts, completion_tokens)
-    if routes is None or not plan.replay_routing:
-        states = completion_states(decoder, prompts, read)
-    else:
-        states, _ = routed_states(decoder, prompts, read, laid_out(prompts, routes))
+    replays = plan.replay_routing and routes is not None
+    states, _ = completion_states(
+        decoder, prompts, read, laid_out(prompts, routes) if replays else None
+    )
     return _head_logprobs(decoder, prompts, states, read, kept_tokens, plan)
 
 

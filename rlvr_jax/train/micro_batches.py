@@ -94,13 +94,21 @@ def mean_gradients(
       sum of the numerators' gradients / denominator, and (numerators, more).
     """
 
-    def accumulate(gradients, micro):
+    def gradients_of(micro):
         micro = _on_row_devices(*micro, plan)
-        outputs, new = jax.value_and_grad(loss, has_aux=True)(parameters, *micro)
+        return jax.value_and_grad(loss, has_aux=True)(parameters, *micro)
+
+    def accumulate(gradients, micro):
+        outputs, new = gradients_of(micro)
         return jax.tree.map(jnp.add, gradients, new), outputs
 
-    zeros = jax.tree.map(jnp.zeros_like, parameters)
-    gradients, outputs = jax.lax.scan(accumulate, zeros, micros)
+    if len(jax.tree.leaves(micros)[0]) == 1:
+        # Alone it needs no second tree of gradients to be added to.
+        outputs, gradients = gradients_of(jax.tree.map(lambda a: a[0], micros))
+        outputs = jax.tree.map(lambda a: a[None], outputs)
+    else:
+        zeros = jax.tree.map(jnp.zeros_like, parameters)
+        gradients, outputs = jax.lax.scan(accumulate, zeros, micros)
     # THE division: after every micro-batch and device has been summed.
     scale = 1.0 / jnp.where(denominator == 0, 1.0, denominator)
     return jax.tree.map(lambda gradient: gradient * scale, gradients), outputs

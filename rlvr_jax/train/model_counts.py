@@ -229,7 +229,7 @@ def _logprobs_under(
 ) -> Float[Array, "P G T"]:
     """Log-probs at temperature 1, over the whole vocabulary."""
     decoder: Any = nnx.merge(graphdef, parameters)
-    states = completion_states(decoder, prompts, completion_tokens)
+    states, _ = completion_states(decoder, prompts, completion_tokens)
     rows = states.shape[0] * states.shape[1]
     logprobs, _ = token_logprobs(
         flat(states),

@@ -1,4 +1,4 @@
-"""A supervised cold start: a new decoder imitates worked solutions before RL."""
+"""A supervised cold start: a decoder imitates worked solutions before RL."""
 
 import dataclasses
 import functools

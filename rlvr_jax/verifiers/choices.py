@@ -15,6 +15,12 @@ _REJECTED = re.compile(
     r"\b(?i:not|neither|nor|isn't|can't be|cannot be|rather than|instead of|except)\b"
     r"\s*\(?[A-J]\b\)?(?:\s*(?:or|nor|and|,)\s*\(?[A-J]\b\)?)*"
 )
+_RULED_OUT = re.compile(
+    r"\W*(?i:(?:is|was|does|can|could)(?:n['\u2019]t|\s+not)\b|cannot\b"
+    r"|(?:(?:is|was)\s+)?(?:wrong|incorrect|false|impossible|invalid|eliminated"
+    r"|ruled out|out|too)\b)"
+)
+_CONCLUSION = re.compile(r"\W*(?:so|thus|hence|therefore|finally)\b", re.IGNORECASE)
 _AFTER_A_CHOICE = ("or", "and", "is", "because", "since", "but", "not", "as")
 
 
@@ -24,13 +30,25 @@ def at_start(text: str) -> str:
     Example:
       >>> at_start("(B) because A is too small"), at_start("A or B"), at_start("A cat")
       ('B', 'A or B', '')
+      >>> at_start("B is wrong")
+      ''
     """
     match = _AT_START.match(text)
-    if not match or _is_article(text, match):
+    if not match or _is_article(text, match) or _RULED_OUT.match(text, match.end()):
         return ""
     if other := _JOINED.match(text, match.end()):
         return match[0] + other[0]
     return match[1]
+
+
+def concluded(sentence: str) -> str:
+    """The one letter of a sentence that begins with "so" or its like; else "".
+
+    Example:
+      >>> concluded("Hence it is C."), concluded("C is left.")
+      ('C', '')
+    """
+    return only(sentence) if _CONCLUSION.match(sentence) else ""
 
 
 def only(text: str) -> str:

@@ -31,11 +31,17 @@ _BARE_BOX = re.compile(r"\\boxed\s*(-?[0-9]+(?:\.[0-9]+)?|[A-Z])(?![a-zA-Z0-9.])
 _TURN = re.compile(
     r"<\|(?:im_start|im_end|endoftext|eot_id|end(?=\|)|end_of_(?=t(?:ext|urn))|user|assistant)[^>]*\|?>|</s>|<eos>"
 )
+_NEGATIVE = re.compile(
+    r"(?:(?<![\w-])negative|(?:(?<=\bis )|(?<=\bequals )|(?<=[=:] ))minus)\s+(?=[0-9])",
+    re.IGNORECASE,
+)
 _CALCULATOR = re.compile(r"<<[^<>]*>>")
 _GAP = re.compile(
     r"(?:[\s$,;.&*]|\\[()\[\]]|\\[,;: ]|\\q?quad|\\text\s*\{\s*(?:,?\s*(?:and|or))\s*\}"
     r"|\b(?:and|or)\b|\\?[a-zA-Z]{1,5}(?:_\{?\w{1,3}\}?)?(?:\([a-z]\))?\s*=)*"
 )
+_MINUS = re.compile(r"(?:[=$]|\\[(\[])\s*[-\u2212]\s*$|^[-\u2212]$", re.MULTILINE)
+"""Before a box, as in $x = -\\boxed{5}$; no difference, and no item of a list."""
 _PERCENT = re.compile(r"\s*(?:\\\)|\$)?\s*(?:\\?%|percent\b|pct\b)")
 _VALUE_AHEAD = re.compile(r"[0-9]|\\boxed|\\frac|\\sqrt|\b[A-Z]\b")
 _TEXT_WRAPPER = re.compile(
@@ -77,6 +83,7 @@ def final_answers(completion: str, kind: str = "value") -> Extraction:
     if "oxed" in text:
         text = _BOX_WITHOUT_SLASH.sub(r"\\boxed", text)
     text = _CONTROL.sub("", text)
+    text = _NEGATIVE.sub("-", text) if kind == "value" else text
     text = _LONG_BLANK.sub(lambda match: match[0][:2], text)
     if not text.strip():
         return Extraction((), "text", "an empty answer")
@@ -170,7 +177,7 @@ def _from_boxes(text: str, found: list[Box], unclosed: bool, kind: str) -> Extra
             groups[-1].append(box)
         else:
             groups.append([box])
-    answers = [", ".join(_boxed(text, box) for box in group) for group in groups]
+    answers = [", ".join(_boxed(text, box, kind) for box in group) for group in groups]
     if any(not box.text.strip() for box in found):
         return Extraction((), "box", "an empty box")
     rest = text[found[-1].end :]
@@ -180,15 +187,17 @@ def _from_boxes(text: str, found: list[Box], unclosed: bool, kind: str) -> Extra
     return _checked(answers, "box")
 
 
-def _boxed(text: str, box: Box) -> str:
-    """What the box holds, with a percent sign that stands behind it."""
+def _boxed(text: str, box: Box, kind: str) -> str:
+    """What the box holds, with a minus sign before it and a percent sign behind it."""
     percent = _PERCENT.match(text, box.end)
     inner = box.text
     while len(nested := boxes(inner)) == 1 and nested[0].end - nested[0].start == len(
         inner.strip()
     ):
         inner = nested[0].text
-    inner = _LABEL.sub("", inner)
+    inner = inner if kind == "letter" else _LABEL.sub("", inner)
+    if inner.strip() and _MINUS.search(text, max(0, box.start - 20), box.start):
+        inner = f"-({inner})"
     return inner + r"\%" if percent and "%" not in inner else inner
 
 

@@ -6,9 +6,10 @@ These read the whole completion, as the thinking tags are part of the form.
 import re
 
 from rlvr_jax.verifiers import extract
-from rlvr_jax.verifiers.base import Sample, Status, Verdict
+from rlvr_jax.verifiers.base import Sample, Status, Verdict, answer_segment
 
 _THINK = re.compile(r"\s*<think>(?P<thoughts>.*?)</think>(?P<rest>.*)", re.DOTALL)
+_FLAG = re.compile(r"(?<![\w<])/(?:no_)?think\b(?!>)")
 
 
 def think(sample: Sample) -> Verdict:
@@ -28,7 +29,7 @@ def think(sample: Sample) -> Verdict:
 
 def boxed(sample: Sample) -> Verdict:
     r"""Exactly one \boxed{...} with something inside, after any thinking block."""
-    boxes = extract.boxes(sample.completion.rpartition("</think>")[2])
+    boxes = extract.boxes(answer_segment(sample.completion))
     fits = len(boxes) == 1 and bool(boxes[0].text.strip())
     return _verdict(fits, f"{len(boxes)} boxes")
 
@@ -51,7 +52,24 @@ def think_answer(sample: Sample) -> Verdict:
     return _both(think(sample), answer_tag(sample))
 
 
-for _function in (think, boxed, answer_tag, think_boxed, think_answer):
+def think_flag(sample: Sample) -> Verdict:
+    """`think`, with thoughts or without as the question's last flag says.
+
+    /no_think wants an empty block; /think, or no flag at all, one with words in it.
+    The general RL of Qwen3 pays for that (sec. 4.4, https://arxiv.org/abs/2505.09388).
+    """
+    form = think(sample)
+    if form.score != 1.0:
+        return form
+    flags = _FLAG.findall(sample.question)
+    asked = not flags or flags[-1] == "/think"
+    match = _THINK.fullmatch(sample.completion)
+    thought = match is not None and bool(match["thoughts"].strip())
+    wanted = "thoughts" if asked else "no thoughts"
+    return _verdict(thought == asked, f"{wanted} asked for, thoughts: {thought}")
+
+
+for _function in (think, boxed, answer_tag, think_boxed, think_answer, think_flag):
     _function.reads = "completion"  # type: ignore[attr-defined]
 
 

@@ -19,6 +19,13 @@ from rlvr_jax.verifiers.base import Sample, Status, Verdict, text_reference
 _PLAIN_INTEGER = re.compile(r"-?[1-9][0-9]{0,300}|0")
 _LETTER = re.compile(r"\(?\s*([A-J])\s*\)?\.?")
 _LETTER_ANSWER = re.compile(r"[(\[]?\s*([A-J])\s*(?:[)\]]|[.:)]|$)(.*)", re.DOTALL)
+_LABELLED = re.compile(
+    r"\\(?:text(?:bf|it|rm)?|mathrm|mathbf|boldsymbol)\s*\{\s*\(([A-J])\)\s*\}"
+    r"(?:\\[ ,;]|\\quad|~|\s)*(?=\S)"
+)
+"""A reference such as \\textbf{(B)}\\ 12, as the AMC prints its choices."""
+_SEVERAL = re.compile(r"[A-J](?:[\s,;]*(?:and\b)?[\s,;]*[A-J])+")
+"""Choices of which several are right: ABD, or A, B and D."""
 _ANOTHER = re.compile(
     r"\s*\W*(?:or|and)\W+\(?[A-J]\b|\s*[(\[]?\s*[A-J]\s*[)\]]", re.IGNORECASE
 )
@@ -36,6 +43,8 @@ class _Reference(NamedTuple):
     kind: str
     """letter, words or value."""
     reading: Reading
+    letter: str = ""
+    """Of a value that stands behind the letter of its choice, as in (B) 12."""
 
 
 def verify(sample: Sample) -> Verdict:
@@ -76,6 +85,10 @@ def _reference(written: str) -> _Reference | None:
         return None
     if letter := _LETTER.fullmatch(_unwrapped(text)):
         return _Reference("letter", Reading(letter[1], ()))
+    if labelled := _LABELLED.match(text):
+        inner = _reference(text[labelled.end() :])
+        if inner is not None and inner.kind != "letter" and not inner.letter:
+            return inner._replace(letter=labelled[1])
     reading = equivalence.read(text)
     if not reading.text:
         return None
@@ -97,6 +110,9 @@ def _compared(reference: _Reference, answer: str, place: str, question: str) -> 
     gold = reference.reading.text
     if reference.kind == "letter":
         same, problem = _letter(answer) == gold, ""
+    elif reference.letter and _letter(answer) in tuple("ABCDEFGHIJ"):
+        same, problem = _letter(answer) == reference.letter, ""
+        gold = f"({reference.letter}) {gold}"
     else:
         same, problem = _same(reference.reading, answer)
         if same and _is_echo(reference.reading, answer, question):
@@ -111,6 +127,8 @@ def _same(gold: Reading, answer: str) -> tuple[bool, str]:
     plain = answer.strip()
     if _PLAIN_INTEGER.fullmatch(plain) and _PLAIN_INTEGER.fullmatch(gold.text):
         return plain == gold.text, ""
+    if (chosen := _choices(gold.text)) and chosen == _choices(answer):
+        return True, ""
     worded = all(tree.op == "text" for tree in gold.trees)
     if worded and _words(gold.text) == _words(answer) != "":
         return True, ""
@@ -142,6 +160,13 @@ def _letter(answer: str) -> str:
     if match and not _ANOTHER.match(match[2]):
         return match[1]
     return text
+
+
+def _choices(text: str) -> str:
+    """The letters of several choices in alphabetical order, as ABD; else ""."""
+    plain = _unwrapped(text)
+    letters = "".join(re.findall("[A-J]", plain)) if _SEVERAL.fullmatch(plain) else ""
+    return letters if list(letters) == sorted(set(letters)) else ""
 
 
 def _unwrapped(text: str) -> str:

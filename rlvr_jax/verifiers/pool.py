@@ -176,19 +176,14 @@ class VerifierPool:
 
     def _serve(self) -> None:
         """A thread's life: keep one worker, feed it tasks, replace it when it dies."""
-        thread = threading.current_thread()
         while not self._closed.is_set():
             try:
                 worker = self._start()
             except StartError as error:
                 self._fail_one(error)
                 continue
-            with self._lock:
-                self._processes[thread] = worker
             self._feed(worker)
-            with self._lock:
-                del self._processes[thread]
-            worker.kill()
+            self._end(worker)
 
     def _start(self, attempts: int = 3) -> WorkerProcess:
         try:
@@ -199,13 +194,22 @@ class VerifierPool:
             if attempts == 1 or self._closed.wait(0.3):
                 raise
             return self._start(attempts - 1)
+        with self._lock:
+            self._processes[threading.current_thread()] = worker
+            if self._closed.is_set():
+                worker.interrupt()
         for name in self._preload:
             outcome = _do(worker, _Task(name, None), self.timeout_s)
-            if outcome.worker_is_lost:  # its first sample will say why
-                worker.kill()
+            if outcome.worker_is_lost and not self._closed.is_set():
+                self._end(worker)  # its first sample will say why
                 self._preload = ()
                 return self._start()
         return worker
+
+    def _end(self, worker: WorkerProcess) -> None:
+        with self._lock:
+            del self._processes[threading.current_thread()]
+        worker.kill()
 
     def _fail_one(self, error: StartError) -> None:
         """Hands a failed start to whoever waits, then lets the thread try again."""
@@ -225,7 +229,7 @@ class VerifierPool:
             if task is None:
                 return
             outcome = _do(worker, task, self.timeout_s)
-            if outcome.worker_is_lost and self._closed.is_set():
+            if self._closed.is_set():
                 task.result.set_exception(_closed_error())
                 return
             if outcome.was_killed and not task.is_retried:
@@ -265,7 +269,7 @@ def _do(worker: WorkerProcess, task: _Task, timeout_s: float) -> _Outcome:
     except protocol.Closed:
         outcome = _failed(task, Status.CRASH, worker.ending())
         return dataclasses.replace(outcome, was_killed=worker.was_killed)
-    except (KeyError, TypeError, ValueError) as error:
+    except Exception as error:  # whatever it is, somebody waits for an outcome
         return _failed(task, Status.CRASH, f"the worker wrote nonsense: {error!r}")
 
 

@@ -47,28 +47,38 @@ class WorkerProcess:
         """Verifiers imported so far, and what each reads."""
         self._requests = 0
         self._mark = uuid.uuid4().hex
-        self._connection, theirs = socket.socketpair()
-        read_end, self._lifeline = os.pipe()
-        _lifelines.add(self._lifeline)
-        with tempfile.TemporaryFile() as stderr:
+        self._lifeline = -1
+        with contextlib.ExitStack() as opened:
             try:
-                self._process = subprocess.Popen(
-                    [*self.command, str(read_end)],
-                    stdin=theirs.fileno(),
-                    stdout=subprocess.DEVNULL,
-                    stderr=stderr,
-                    pass_fds=(read_end,),
-                    cwd=directory,
-                    env=_environment(self._mark),
-                    start_new_session=True,
-                )
+                stderr = opened.enter_context(tempfile.TemporaryFile())
+                self._connection, theirs = socket.socketpair()
+                self._start(directory, theirs, stderr)
             except OSError as error:
-                self._close()
                 raise StartError(f"cannot start {sys.executable}: {error}") from error
-            finally:
-                theirs.close()
-                os.close(read_end)
             self._shake_hands(memory_limit_mb, start_timeout_s, stderr)
+
+    def _start(self, directory: str, theirs: socket.socket, stderr: Any) -> None:
+        read_end = -1
+        try:
+            read_end, self._lifeline = os.pipe()
+            _lifelines.add(self._lifeline)
+            self._process = subprocess.Popen(
+                [*self.command, str(read_end)],
+                stdin=theirs.fileno(),
+                stdout=subprocess.DEVNULL,
+                stderr=stderr,
+                pass_fds=(read_end,),
+                cwd=directory,
+                env=_environment(self._mark),
+                start_new_session=True,
+            )
+        except OSError:
+            self._close()
+            raise
+        finally:
+            theirs.close()
+            if read_end >= 0:
+                os.close(read_end)
 
     def _shake_hands(self, memory_limit_mb: int, timeout_s: float, stderr: Any) -> None:
         deadline = time.monotonic() + timeout_s
@@ -112,7 +122,9 @@ class WorkerProcess:
             return "the worker closed its connection"
         if code >= 0:
             return f"the worker exited with code {code}"
-        return f"the worker was killed by {signal.Signals(-code).name}"
+        named = -code in set(signal.Signals)  # those of real time have numbers alone
+        name = signal.Signals(-code).name if named else f"signal {-code}"
+        return f"the worker was killed by {name}"
 
     @property
     def was_killed(self) -> bool:

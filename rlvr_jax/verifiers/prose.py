@@ -38,6 +38,8 @@ _FORMULA = re.compile(
     r"|(?P<e>[(\[][^()\[\]\n]{0,60}[0-9][^()\[\]\n]{0,60},[^()\[\]\n]{1,60}[)\]])",
     re.DOTALL,
 )
+_LAST_LETTER = re.compile(r"\s[aI]\s*$")
+_DANGLING = " \t\n\r\f\v,;:(*"
 _WORD = re.compile(
     r"(?<![\\a-zA-Z_{])[a-zA-Z]{2,}(?![a-zA-Z]*\()"
     r"|[^\x00-\u036f\u0391-\u03c9\u2000-\u2bff]"
@@ -107,7 +109,7 @@ def statements(text: str, kind: str) -> list[str]:
 def value_at_start(text: str, kind: str) -> str:
     """The value that a text begins with, after words like "exactly"; "" if none."""
     filler = _FILLER.match(text)
-    text = text[filler.end() :] if filler else text
+    text = text[filler.end() if filler else 0 :][:_SEARCHED]
     if kind == "letter":
         return choices.at_start(text)
     if kind == "words":
@@ -116,7 +118,9 @@ def value_at_start(text: str, kind: str) -> str:
         return _with_following(text, match)
     if word := _first_word(text):
         text = text[: word.start()]
-    text = re.sub(r"\s+[aI]\s*$|[\s,;:(*]+$|(?<!\.)\.$", "", text).strip()
+    text = _LAST_LETTER.sub("", text).rstrip(_DANGLING)
+    text = text.removesuffix(".") if not text.endswith("..") else text
+    text = text.strip()
     return text if re.search(r"[0-9]|\\[a-z]|^[a-zA-Z]\b|[=<>\[(]", text) else ""
 
 
@@ -127,11 +131,12 @@ def last_value(text: str, kind: str) -> tuple[str, str]:
       (value, ""), or ("", the reason).
     """
     text = _CLOSING.sub("", _one_line_displays(text[-_SEARCHED:])).strip()
+    sentences = _SENTENCE_END.split(text)
     if kind == "letter" and (letter := choices.at_start(text)):
-        return letter, ""
+        return choices.concluded(sentences[-1]) or letter, ""
     if _is_plain(text, kind):
         return text, ""
-    for sentence in reversed(_SENTENCE_END.split(text)):
+    for sentence in reversed(sentences):
         if hedges.either(sentence):
             return "", "a choice of answers"
         if value := _value_in(sentence, kind):

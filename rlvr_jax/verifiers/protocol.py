@@ -48,7 +48,7 @@ def receive(connection: socket.socket, deadline: float | None = None) -> dict[st
         raise Closed(f"a message of {length} bytes")
     try:
         message = json.loads(_exactly(connection, length, deadline))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise Closed("bytes that are no message") from error
     if not isinstance(message, dict):
         raise Closed("a message that is no object")

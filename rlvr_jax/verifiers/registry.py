@@ -37,6 +37,7 @@ BUILT_IN = {
     "format:answer_tag": "rlvr_jax.verifiers.format:answer_tag",
     "format:think_boxed": "rlvr_jax.verifiers.format:think_boxed",
     "format:think_answer": "rlvr_jax.verifiers.format:think_answer",
+    "format:think_flag": "rlvr_jax.verifiers.format:think_flag",
     "language": "rlvr_jax.verifiers.language:consistency",
     "language:same": "rlvr_jax.verifiers.language:agreement",
     "repetition": "rlvr_jax.verifiers.repetition:readable",

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from rlvr_jax.analysis import sweeps
+from rlvr_jax.analysis.sweep_page import write_sweep_report
 
 SCORES = {"base": {0: 0.30, 1: 0.34, 2: 0.32}, "more": {0: 0.40, 1: 0.46, 2: 0.40}}
 
@@ -95,7 +96,7 @@ def test_shares_of_a_way_to_answer(folder):
 
 
 def test_the_page_has_the_table_and_mean_curves(folder):
-    path = sweeps.write_sweep_report(sweeps.load_sweep(folder), extra=["<p>more</p>"])
+    path = write_sweep_report(sweeps.load_sweep(folder), extra=["<p>more</p>"])
     page = path.read_text()
     assert path == folder / "report.html"
     assert "[27.0, 37.0]" in page
@@ -103,7 +104,7 @@ def test_the_page_has_the_table_and_mean_curves(folder):
     assert "<p>more</p>" in page
     assert "Reward" in page
     assert page.count("<svg") >= 2
-    mean = sweeps._mean_run(sweeps.load_sweep(folder).rows[0])
+    mean = sweeps.mean_run(sweeps.load_sweep(folder).rows[0])
     # Means of 0.30, 0.34 and 0.32 times the step.
     assert mean.metrics["reward/mean"].values == pytest.approx([0, 0.32, 0.64])
 

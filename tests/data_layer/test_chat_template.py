@@ -58,6 +58,12 @@ def test_variables_reach_the_template(enable_thinking):
     assert ("<think>" in expected) != enable_thinking
 
 
+def test_a_date_in_a_prompt_is_the_same_every_day():
+    """Else a run could not be resumed exactly on the day after."""
+    template = "{{ strftime_now('%d %b %Y') }}"
+    assert ours(template, CHATS[0]) == "26 Jul 2024"
+
+
 def test_tools_are_written_as_json():
     tools = [{"type": "function", "function": {"name": "f", "é": "<x>"}}]
     expected = theirs(templates.WITH_TOOLS, CHATS[0], tools=tools)

@@ -223,6 +223,10 @@ def test_a_row_that_fits_no_form_is_explained(row, message):
     [
         (r"\boxed{1} then \boxed{\frac{a}{b_{2}}}", r"\frac{a}{b_{2}}"),
         (r"\boxed 5$.", "5"),
+        (r"\boxed 12$.", "12"),
+        (r"\boxed -3.5", "-3.5"),
+        (r"\boxed\frac12$.", r"\frac12"),
+        (r"\boxed$", None),
         (r"\fbox{\{1,2\}}", r"\{1,2\}"),
         (r"\boxed{open", None),
         ("nothing", None),

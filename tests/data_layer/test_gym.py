@@ -38,6 +38,12 @@ def test_without_the_package_the_message_says_how_to_get_it(monkeypatch):
         verify(sample)
 
 
+@pytest.mark.parametrize("count", ["5", 2.5, None, 0])
+def test_a_count_that_is_none_names_the_setting(count):
+    with pytest.raises(ValueError, match=r"count.*data\.task_options"):
+        gym._parse_options({"count": count})
+
+
 @needs_package
 def test_problems_of_a_data_set_verify_by_its_own_rule():
     """DATA-23: generator and verifier of any data set, by name."""

@@ -132,6 +132,14 @@ def test_a_problem_may_have_several_solutions():
     assert [TOKENIZER.decode(ids) for ids in found] == ["2", "1+1\n2"]
 
 
+@pytest.mark.parametrize("solutions", ["2 or so", [], [2], None])
+def test_solutions_are_a_list_of_texts(solutions):
+    """A text would be taken for as many solutions as it has characters."""
+    wrong = dataclasses.replace(problem("1+1"), meta={"solutions": solutions})
+    with pytest.raises(ValueError, match=r"\(a list of texts\)"):
+        prompts.encode_solutions([wrong], DataConfig(), TOKENIZER)
+
+
 def test_a_problem_without_solution_is_explained():
     with pytest.raises(ValueError, match=r"no worked solution .* warmup\.steps=0"):
         prompts.encode_solutions([problem("1+1")], DataConfig(), TOKENIZER)

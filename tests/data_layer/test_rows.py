@@ -54,6 +54,31 @@ def test_a_chat_as_question_is_its_last_message():
     assert one({"question": chat, "answer": "1"}).question == "Solve it."
 
 
+def test_a_chat_of_several_turns_is_refused_and_not_cut():
+    turn = {"role": "user", "content": "Solve it."}
+    said = {"role": "assistant", "content": "How?"}
+    for chat in ([turn, said, turn], [turn, said], [turn, turn]):
+        for row in (
+            {"question": chat, "answer": "1"},
+            {"prompt": chat, "reward_model": {"ground_truth": "1"}},
+        ):
+            with pytest.raises(ValueError, match="the question is a chat of user"):
+                one(row)
+
+
+def test_system_messages_are_left_out_with_one_warning(caplog):
+    chat = [{"role": "system", "content": "S"}, {"role": "user", "content": "Q"}]
+    numbered = [(f"line {i}", {"question": chat, "answer": "1"}) for i in (1, 2)]
+    found = rows.rows_to_problems(
+        numbered, data=DataConfig(), source="f.jsonl", domain="f"
+    )
+    assert [problem.question for problem in found] == ["Q", "Q"]
+    assert caplog.messages == [
+        "f.jsonl: the system messages of 2 rows are not read; data.system_prompt is "
+        "the one of all"
+    ]
+
+
 def test_gsm8k_hub_form_is_split_into_answer_and_solution():
     answer = "Weng earns 12/60 = $<<12/60=0.2>>0.2.\nSo 1,000.\n#### 1,000"
     problem = one({"question": "q", "answer": answer})

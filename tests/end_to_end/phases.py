@@ -31,15 +31,16 @@ def watch(actions: dict[str, tuple[int, object]]) -> None:
     from rlvr_jax.train import loop
     from rlvr_jax.train.checkpoint import Checkpoints
     from rlvr_jax.train.collect import Collector
+    from rlvr_jax.train.learner import Learner
 
     places = {
         "start": (loop, "prepare"),
         "rollout": (Collector, "__call__"),
         "verify": (Scorer, "__call__"),
-        "update": (loop._Run, "_learner"),
+        "update": (Learner, "__call__"),
         "save": (Checkpoints, "save"),
         "evaluate": (loop._Run, "_evaluate"),
-        "finish": (loop._Run, "_finish"),
+        "finish": (loop, "write_outputs"),
     }
     notes = os.open(os.environ["RLVR_PHASES"], os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     for phase, (owner, name) in places.items():

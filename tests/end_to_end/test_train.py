@@ -280,3 +280,18 @@ def test_one_rollout_per_prompt_is_sampled_beside_the_updates(tmp_path):
     assert trained[-1]["rollout/token_gap_max"] >= 2
     assert trained[0]["mismatch/abs_logprob_mean"] < 1e-5
     assert trained[-1]["mismatch/abs_logprob_mean"] > 1e-4
+
+
+@pytest.mark.slow
+def test_the_best_by_evaluation_stays_also_that_of_the_end(tmp_path):
+    """A state evaluated only after it was saved, at the end or as the run goes on."""
+    best = ("--config.checkpoint.keep=1", "--config.checkpoint.keep_best=1")
+    often = "--config.evaluation.every_steps=2"
+    command.run(tmp_path / "run", *best, often, "--config.steps=3")
+    command.run(tmp_path / "run", *best, often, "--config.steps=5")
+    scores = json.loads((tmp_path / "run" / "checkpoint_scores.json").read_text())
+    assert set(scores) == {"0", "2", "3", "4", "5"}
+    # That of 0 was never saved; 5 was the newest, and not evaluated yet.
+    highest = max("234", key=lambda step: (scores[step], step))
+    kept = {path.name for path in (tmp_path / "run" / "checkpoints").iterdir()}
+    assert kept == {"5", highest}

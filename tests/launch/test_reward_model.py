@@ -199,7 +199,7 @@ def test_what_a_vote_and_a_scorer_add(tmp_path, capsys):
         2,
         correct=[1, 1, 0, 0, 0],
         answers=[0, 0, 1, 1, 1],
-        logprobs=[-5, -4, -1, -2, -3],
+        logprobs=[-5.0, -4.0, -1.0, -2.0, -3.0],
         scores=[0.9, 0.4, 0.5, 0.2, 0.1],
     )
     write_counts(tmp_path / "counts.jsonl", [problem])

@@ -1,5 +1,6 @@
 """The command that runs a sweep, with a stand-in for training that takes no time."""
 
+import copy
 import importlib.util
 import itertools
 import json
@@ -231,7 +232,7 @@ def test_every_cell_of_the_sweeps_is_valid(path, tmp_path):
     file = module(path)
     base = file.get_config()
     plan = sweeps.plan(file.get_sweep(base), base, tmp_path)
-    assert plan.starts
+    assert plan.starts or base.model.path
     for cell in [*plan.starts.values(), *plan.cells]:
         validate(changed(file.get_config(), cell.flags))
 
@@ -303,6 +304,28 @@ def test_cispo_and_dapo_differ_in_the_loss_alone():
         assert base.curriculum.filter == "dynamic"
         # MiniMax-M1 and DAPO: 16 updates per rollout batch.
         assert base.batch.minibatches_per_step == 16
+
+
+@pytest.mark.parametrize("steps", [16, 7])
+def test_rows_of_the_distillation_sweep_learn_from_equally_many_completions(steps):
+    """SFT-17: rollouts of RL and solutions of the cold start, summed, are the same in
+    each of the four rows; all begin from the student and are judged on its problems."""
+    file = module("configs/sweeps/distillation.py")
+    base = file.get_config()
+    base.steps = steps
+    seen = set()
+    for row in file.get_sweep(base).rows:
+        config = changed(copy.deepcopy(base), sweeps.flags_of(row.settings))
+        rollouts = config.batch.prompts_per_step * config.rollout.num_generations
+        warmup = config.warmup
+        imitated = warmup.steps * warmup.batch_size if warmup.steps else 0
+        seen.add(config.steps * rollouts + imitated)
+        assert config.model.path == base.model.path
+        assert (config.data.evaluation or config.data.train) == base.data.train
+        assert (config.objective.advantage == "distillation") == bool(
+            config.model.reference_path
+        )
+    assert seen == {steps * 32 * 8}
 
 
 def test_a_row_to_be_timed_against_has_to_be_there(stand_in, capsys, tmp_path):

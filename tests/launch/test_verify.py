@@ -84,5 +84,5 @@ def test_instructions(tmp_path, capsys):
 @pytest.mark.parametrize("kind", verify.KINDS)
 def test_each_kind_names_the_fields_it_needs(tmp_path, kind):
     path = _write(tmp_path / "a.jsonl", [{"id": 1}])
-    with pytest.raises(SystemExit, match=r"a\.jsonl:1 lacks 'gold'"):
+    with pytest.raises(SystemExit, match=r"a\.jsonl, line 1: lacks 'gold'"):
         verify.main(["--kind", kind, path])

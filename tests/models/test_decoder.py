@@ -55,7 +55,8 @@ def jitted(method):
 
 
 prefill = jitted(Decoder.prefill)
-extend = jitted(Decoder.extend)
+read = jitted(Decoder.read)
+forward = jitted(Decoder.forward)
 decode = jitted(Decoder.decode)
 
 
@@ -95,27 +96,35 @@ def test_drawn_parameters():
     assert not jnp.array_equal(first, second)
 
 
-def test_extend_equals_the_joined_row(decoder, rows):
-    """Packed equals unpacked: prompt and completion as one row without padding."""
+def test_ways_to_read_equal_the_joined_row(decoder, rows):
+    """Shared prompts: the same as prompt and completion in one row without padding."""
     prompts, lengths, completions = rows
     hidden, cache = prefill(decoder, prompts, lengths)
-    extended = extend(decoder, completions, cache)
+    states, _ = read(decoder, completions, cache)
+    last, together, _ = forward(decoder, prompts, lengths, completions)
+    near = functools.partial(np.testing.assert_allclose, rtol=0, atol=TOLERANCE)
     for p, length in enumerate(LENGTHS):
         for g in range(G):
             row = jnp.concatenate([prompts[p, S - length :], completions[p, g]])[None]
-            joined, _ = prefill(decoder, row, jnp.array([length + T]))
-            np.testing.assert_allclose(
-                hidden[p, S - length :], joined[0, :length], rtol=0, atol=TOLERANCE
-            )
-            np.testing.assert_allclose(
-                extended[p, g], joined[0, length:], rtol=0, atol=TOLERANCE
-            )
+            joined = prefill(decoder, row, jnp.array([length + T]))[0][0]
+            near(hidden[p, S - length :], joined[:length])
+            near(last[p], joined[length - 1])
+            near(states[p, g], joined[length:])
+            near(together[p, g], joined[length:])
 
 
-def test_decode_equals_extend(decoder, rows):
+def test_completions_of_one_token_are_not_read(decoder, rows):
+    prompts, lengths, completions = rows
+    last, states, _ = forward(decoder, prompts, lengths, completions[:, :, :0])
+    assert states.shape == (*completions.shape[:2], 0, last.shape[-1])
+    hidden, _ = prefill(decoder, prompts, lengths)
+    np.testing.assert_allclose(last, hidden[:, -1], rtol=0, atol=TOLERANCE)
+
+
+def test_decode_equals_read(decoder, rows):
     prompts, lengths, completions = rows
     _, cached = prefill(decoder, prompts, lengths)
-    extended = extend(decoder, completions, cached)
+    extended = read(decoder, completions, cached)[0]
     cache = decoder.empty_cache(cached, G, T + 3)  # slots to come do not count
     cache = jax.tree.map(lambda empty: empty + 7.0, cache)
     for t in range(T):
@@ -130,12 +139,12 @@ def test_padding_does_not_show(decoder, rows, extra):
     """Neither what pad tokens are, nor how many there are."""
     prompts, lengths, completions = rows
     hidden, cache = prefill(decoder, prompts, lengths)
-    expected = extend(decoder, completions, cache)
+    expected = read(decoder, completions, cache)[0]
     wide = jnp.pad(prompts, ((0, 0), (extra, 0)))
     is_padding = jnp.arange(S + extra) < S + extra - lengths[:, None]
     wide = jnp.where(is_padding, 49, wide)
     other, cache = prefill(decoder, wide, lengths)
-    found = extend(decoder, completions, cache)
+    found = read(decoder, completions, cache)[0]
     np.testing.assert_allclose(found, expected, rtol=0, atol=TOLERANCE)
     kept = ~is_padding[:, extra:]
     np.testing.assert_allclose(
@@ -156,9 +165,8 @@ def test_gradients_are_the_same_with_recomputation_and_zero_for_padding(rows, re
         decoder.remat = remat
 
         def loss(decoder):
-            hidden, cache = decoder.prefill(prompts, lengths)
-            after = decoder.extend(completions, cache)
-            return (after**2).sum() + (hidden[:, -1] ** 3).sum()
+            last, after, _ = decoder.forward(prompts, lengths, completions)
+            return (after**2).sum() + (last**3).sum()
 
         graphdef, state = nnx.split(decoder)
         grads = jax.jit(jax.grad(lambda s: loss(nnx.merge(graphdef, s))))(state)
@@ -180,16 +188,16 @@ def test_empty_prompt_is_finite(decoder, rows):
     prompts, _, completions = rows
     hidden, cache = prefill(decoder, prompts, jnp.array([0, 2, 6]))
     assert jnp.isfinite(hidden).all()
-    assert jnp.isfinite(extend(decoder, completions, cache)).all()
+    assert jnp.isfinite(read(decoder, completions, cache)[0]).all()
 
 
 def test_rows_do_not_see_each_other(decoder, rows):
     prompts, lengths, completions = rows
     _, cache = prefill(decoder, prompts, lengths)
-    before = extend(decoder, completions, cache)
+    before = read(decoder, completions, cache)[0]
     changed = completions.at[1, 0].set(completions[1, 0] + 1)
     _, cache = prefill(decoder, prompts.at[2].set(3), lengths)
-    after = extend(decoder, changed, cache)
+    after = read(decoder, changed, cache)[0]
     differs = jnp.abs(after - before).max(axis=(-1, -2)) > 0
     expected = np.zeros((P, G), bool)
     expected[1, 0] = expected[2] = True

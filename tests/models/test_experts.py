@@ -81,25 +81,36 @@ def decoder():
 
 
 def test_replayed_routes_are_those_that_are_used(decoder):
-    """The routes that prefill and extend report, forced, change nothing; others do."""
+    """The routes that prefill and read report, forced, change nothing; others do."""
     tokens, lengths = tiny_experts.prompts()
     answers = jax.random.randint(jax.random.key(1), (tokens.shape[0], 2, 5), 0, 61)
 
     @nnx.jit
-    def run(decoder, of_prompts=None, of_answers=None):
-        hidden, cache = decoder.prefill(tokens, lengths, of_prompts)
-        states, picked = decoder.extend_routed(answers, cache, of_answers)
-        return (hidden, states), cache.routes, picked
+    def chosen(decoder):
+        hidden, prompts = decoder.prefill(tokens, lengths)
+        states, cache = decoder.read(answers, prompts)
+        return (hidden[:, -1], states), prompts.routes, cache.routes
 
-    states, of_prompts, of_answers = run(decoder)
+    @nnx.jit
+    def run(decoder, of_prompts=None, of_answers=None):
+        *states, picked = decoder.forward(
+            tokens, lengths, answers, prompt_routes=of_prompts, routes=of_answers
+        )
+        return states, picked
+
+    expected, of_prompts, of_answers = chosen(decoder)
+    states, picked = run(decoder)
+    for ours, theirs in zip(states, expected, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-6)
+    np.testing.assert_array_equal(picked, of_answers)
     assert of_prompts.dtype == jnp.uint8
     assert of_prompts.shape == (2, *tokens.shape, 2)
     assert of_answers.shape == (2, *answers.shape, 2)
-    again, *picked = run(decoder, of_prompts, of_answers)
+    again, picked = run(decoder, of_prompts, of_answers)
     jax.tree.map(np.testing.assert_array_equal, again, states)
-    np.testing.assert_array_equal(picked[1], of_answers)
+    np.testing.assert_array_equal(picked, of_answers)
     other = (of_answers + 1) % tiny_experts.EXPERTS
-    moved, _, picked = run(decoder, of_prompts, other)
+    moved, picked = run(decoder, of_prompts, other)
     assert np.abs(moved[1] - states[1]).max() > 0.01
     # The first layer's routers have seen the same tokens, whatever was forced there...
     np.testing.assert_array_equal(picked[0], of_answers[0])

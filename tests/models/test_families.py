@@ -44,9 +44,10 @@ def rows() -> tuple[list[np.ndarray], np.ndarray]:
 
 @nnx.jit
 def run(decoder, tokens, lengths, completions):
-    """Logits by prefill, by extend, and by decode token after token."""
+    """Logits of prompts, and of completions in each of the ways to read them."""
     hidden, prompts = decoder.prefill(tokens, lengths)
-    extended = decoder.extend(completions, prompts)
+    _, together, _ = decoder.forward(tokens, lengths, completions)
+    read, _ = decoder.read(completions, prompts)
     cache = decoder.empty_cache(prompts, GENERATIONS, TOKENS)
 
     def step(cache, time):
@@ -55,7 +56,9 @@ def run(decoder, tokens, lengths, completions):
 
     _, decoded = jax.lax.scan(step, cache, jnp.arange(TOKENS))
     head = decoder.head_weight.T
-    return hidden @ head, extended @ head, jnp.moveaxis(decoded, 0, 2) @ head
+    decoded = jnp.moveaxis(decoded, 0, 2)
+    ways = {"forward": together, "read": read, "decode": decoded}
+    return hidden @ head, {name: states @ head for name, states in ways.items()}
 
 
 def padded_prompts() -> tuple[jax.Array, jax.Array]:
@@ -66,9 +69,7 @@ def padded_prompts() -> tuple[jax.Array, jax.Array]:
 def check_logits(decoder: Decoder, made, tolerance: float) -> None:
     """Left-padded ragged prompts of ours, against one row at a time of theirs."""
     prompts, completions = rows()
-    prefilled, extended, decoded = run(
-        decoder, *padded_prompts(), jnp.asarray(completions)
-    )
+    prefilled, ways = run(decoder, *padded_prompts(), jnp.asarray(completions))
     for i, prompt in enumerate(prompts):
         expected = small_models.logits(made, prompt)
         ours = prefilled[i, SLOTS - len(prompt) :]
@@ -76,7 +77,7 @@ def check_logits(decoder: Decoder, made, tolerance: float) -> None:
         for g in range(GENERATIONS):
             row = np.concatenate([prompt, completions[i, g]])
             expected = small_models.logits(made, row)[len(prompt) :]
-            for name, ours in (("extend", extended), ("decode", decoded)):
+            for name, ours in ways.items():
                 np.testing.assert_allclose(
                     ours[i, g], expected, rtol=0, atol=tolerance, err_msg=name
                 )

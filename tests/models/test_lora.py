@@ -35,9 +35,8 @@ def adapted_policy(rank=3):
 
 def logits(decoder):
     tokens, lengths = tiny.prompts()
-    hidden, cache = decoder.prefill(tokens, lengths)
-    after = decoder.extend(tokens[:, None, :3] % 50, cache)
-    return jnp.concatenate([hidden[:, -1], after[:, 0, -1]]) @ decoder.head_weight.T
+    last, after, _ = decoder.forward(tokens, lengths, tokens[:, None, :3] % 50)
+    return jnp.concatenate([last, after[:, 0, -1]]) @ decoder.head_weight.T
 
 
 def drawn(decoder):

@@ -50,9 +50,9 @@ def outputs(decoder, prompts) -> dict[str, Any]:
 
     @nnx.jit
     def run(decoder, tokens, lengths, answers):
-        hidden, cache = decoder.prefill(tokens, lengths)
-        after = decoder.extend(answers[:, None], cache)[:, 0]
-        states = jnp.concatenate([hidden[:, -1:], after[:, :-1]], axis=1)
+        hidden, _ = decoder.prefill(tokens, lengths)
+        last, after, _ = decoder.forward(tokens, lengths, answers[:, None])
+        states = jnp.concatenate([last[:, None], after[:, 0, :-1]], axis=1)
         return hidden @ decoder.head_weight.T, states @ decoder.head_weight.T
 
     prompt_logits, answer_logits = run(decoder, tokens, lengths, answers)

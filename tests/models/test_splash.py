@@ -104,7 +104,6 @@ def test_a_decoder_with_the_kernel_is_the_same_decoder():
     @functools.partial(jax.jit, static_argnums=0)
     def states(graphdef, parameters):
         decoder = nnx.merge(graphdef, parameters)
-        hidden, cache = decoder.prefill(tokens, lengths)
-        return hidden[:, -1], decoder.extend(completions, cache)
+        return decoder.forward(tokens, lengths, completions)[:2]
 
     assert_near(states(by_kernel, parameters), states(graphdef, parameters), 2e-5)

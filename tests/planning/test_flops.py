@@ -8,7 +8,8 @@ import pytest
 
 from rlvr_jax.mesh.mesh import make_mesh
 from rlvr_jax.planning import flops
-from rlvr_jax.planning.programs import abstract_run, lower
+from rlvr_jax.planning.abstract_run import abstract_run
+from rlvr_jax.planning.programs import lower
 from rlvr_jax.planning.work import work_of
 from tests.planning import small
 

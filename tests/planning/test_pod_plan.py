@@ -7,16 +7,17 @@ import pytest
 
 from rlvr_jax.config import MeshConfig
 from rlvr_jax.mesh.mesh import make_mesh, rearranged
+from rlvr_jax.planning.abstract_run import abstract_run
+from rlvr_jax.planning.advice import advice
 from rlvr_jax.planning.chips import CHIPS, Topology, parse_topology
 from rlvr_jax.planning.pod_plan import (
     GIB,
-    advice,
     as_json,
     has_libtpu,
     plan_pod,
     planned_architecture,
 )
-from rlvr_jax.planning.programs import abstract_run, compiled, topology_meshes
+from rlvr_jax.planning.programs import compiled, topology_meshes
 from rlvr_jax.planning.search import search
 from rlvr_jax.planning.show import pod_sections, sharding_lines
 from rlvr_jax.planning.timing import chip_hours, dollars_per_step
@@ -122,6 +123,8 @@ def test_adapters_and_short_moments_by_hand():
     assert parts["parameters"] == 4 * (numbers + adapters)
     assert parts["optimizer"] == 6 * adapters
     assert parts["gradients"] == 8 * adapters
+    alone = plan(model__lora_rank=16, batch__micro_batch_size=0)
+    assert alone.parts["train"]["gradients"] == 4 * adapters
     assert full.parts["train"]["optimizer"] == 8 * numbers
     state = found.parts["decode"]["training state"]
     assert state == 4 * (numbers + adapters) + 6 * adapters

@@ -60,6 +60,8 @@ def test_a_part_in_words(text, part):
         ("two words", "cannot read 'two words'"),
         ("answer if", "cannot read 'answer if'"),
         ("x*answer", "cannot read"),
+        ("0.5.1*answer", "cannot read '0.5.1*answer'"),
+        (".*answer", "cannot read"),
         ("rank(answer", "cannot read"),
         ("answer) if ended", "cannot read"),
         ("answer if a or b", "cannot read the condition 'a or b'"),

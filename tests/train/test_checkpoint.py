@@ -326,11 +326,32 @@ def test_the_best_and_every_so_many_stay(opened, tmp_path):
         settings=CheckpointConfig(keep=1, keep_best=1, keep_every_steps=4)
     )
     for step in range(1, 8):
-        score = {2: 0.9, 3: 0.5, 5: 0.7}.get(step)
-        checkpoints.save(a_state(seed=step), step, {}, score)
+        if (score := {2: 0.9, 3: 0.5, 5: 0.7}.get(step)) is not None:
+            checkpoints.best.note(step, score)
+        checkpoints.save(a_state(seed=step), step, {})
     checkpoints.close()
     kept = {path.name for path in (tmp_path / "checkpoints").iterdir()}
     assert kept == {"2", "4", "7"}
+
+
+def test_what_was_evaluated_after_it_was_saved_is_a_candidate(opened, tmp_path):
+    """As at the end of a run that then goes on for more steps, in a new process."""
+    settings = CheckpointConfig(keep=1, keep_best=1)
+    checkpoints = opened(settings=settings)
+    checkpoints.best.note(1, 0.5)
+    checkpoints.save(a_state(seed=1), 1, {})
+    checkpoints.save(a_state(seed=2), 2, {})
+    checkpoints.best.note(2, 0.7)
+    checkpoints.close()
+    checkpoints = opened(settings=settings)
+    for step in (3, 4):
+        checkpoints.save(a_state(seed=step), step, {})
+    checkpoints.best.note(4, 0.7)
+    checkpoints.save(a_state(seed=5), 5, {})
+    checkpoints.close()
+    # Of equal scores the newer; 2 had stayed until then.
+    kept = {path.name for path in (tmp_path / "checkpoints").iterdir()}
+    assert kept == {"4", "5"}
 
 
 def test_a_disk_that_is_full_leaves_the_last_checkpoint(opened, monkeypatch):

@@ -108,9 +108,8 @@ def test_flip_share_counts_experts_not_in_the_rollout(policy, nudged, rollouts):
     @jax.jit
     def picks(state):
         decoder = nnx.merge(graphdef, state)
-        lengths = rollouts.prompt_lengths
-        _, cache = decoder.prefill(rollouts.prompt_tokens, lengths)
-        return decoder.extend_routed(rollouts.completion_tokens, cache)[1]
+        _, cache = decoder.prefill(rollouts.prompt_tokens, rollouts.prompt_lengths)
+        return decoder.read(rollouts.completion_tokens, cache)[1].routes
 
     found = np.moveaxis(np.asarray(picks(nudged)), 0, -2)
     flipped = total = 0

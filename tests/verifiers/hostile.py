@@ -143,6 +143,11 @@ def interrupt_itself(sample):
     time.sleep(60)
 
 
+def signal_without_a_name(sample):
+    os.kill(os.getpid(), 40)
+    time.sleep(60)
+
+
 def killed_once(sample):
     """Dies by kill -9 at the first call: `sample.answer` is a file that it leaves."""
     try:

@@ -45,6 +45,7 @@ def test_think(completion, expected):
         (r"\boxed{ }", 0.0),
         (r"\boxed{1", 0.0),
         (r"<think>\boxed{1}</think> 1", 0.0),
+        (r"<think>so \boxed{1}", 0.0),  # cut off while thinking
         ("1", 0.0),
     ],
 )
@@ -85,3 +86,31 @@ def test_thoughts_and_one_answer_mark(completion, boxed, tagged):
     """VER-04: the thinking block, then exactly one box; or one answer tag."""
     assert score("format:think_boxed", completion) == boxed
     assert score("format:think_answer", completion) == tagged
+
+
+@pytest.mark.parametrize(
+    ("question", "thinks"),
+    [
+        ("2 + 2?", True),
+        ("2 + 2? /think", True),
+        ("2 + 2? /no_think", False),
+        ("/no_think 2 + 2? /think", True),
+        ("/think 2 + 2? /no_think", False),
+        ("hello /no_think\nhi\n2 + 2? /think\n4\nagain /no_think", False),
+        ("what does </think> do? /no_think", False),
+        ("what does </no_think> or and/think do?", True),
+        ("/no_thinking at all", True),
+    ],
+)
+def test_the_last_flag_of_the_question_decides(question, thinks):
+    """REC-13: /no_think wants an empty block, /think or nothing one with words."""
+    verify = resolve("format:think_flag")
+    for completion, thought in (
+        ("<think>\n2 and 2\n</think>\n\n4", True),
+        ("<think>\n\n</think>\n\n4", False),
+    ):
+        sample = Sample("format:think_flag", completion, None, question)
+        assert apply(verify, sample).score == float(thought == thinks)
+    for completion in ("4", "<think>2</think>", "<think></think>4<think></think>"):
+        sample = Sample("format:think_flag", completion, None, question)
+        assert apply(verify, sample).score == 0.0

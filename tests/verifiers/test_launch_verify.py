@@ -58,11 +58,12 @@ def test_a_file_of_ones_own_needs_gold_and_pred_only(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("content", "arguments", "message"),
     [
-        ("{}", [], r"rows.jsonl:1 lacks 'gold' and 'pred'"),
+        ("{}", [], "rows.jsonl, line 1: lacks 'gold' and 'pred'"),
         ('{"gold": 1}', [], "lacks 'pred'"),
         ("[1]", [], "lacks 'gold' and 'pred'"),
-        ("not json", [], "rows.jsonl:1 is no JSON"),
+        ("not json", [], "rows.jsonl, line 1: is not JSON"),
         ("", [], "holds no rows"),
+        ('{"gold": 1, "pred": "", "expected": 0}', [], "line 1: expected is true or"),
         ('{"program": ""}', ["--kind", "code"], "lacks 'gold' or 'task' or 'meta'"),
         ('{"kwargs": {}}', ["--kind", "instructions"], "and 'pred' or 'response'"),
         ('{"gold": 1, "pred": ""}', ["--timeout_s", "0"], "timeout_s > 0"),

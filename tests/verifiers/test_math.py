@@ -97,3 +97,81 @@ def test_equal_numbers_are_told_apart_exactly():
     assert verdict(r"\boxed{\frac{1}{2004!}}", r"\frac{1}{2004!}").score == 1.0
     grown = r"\frac{2005 \cdot 2006}{2006!}"
     assert verdict(rf"\boxed{{{grown}}}", r"\frac{1}{2004!}").score == 1.0
+
+
+@pytest.mark.parametrize(
+    ("gold", "answer", "same"),
+    [
+        # A product is no mixed number.
+        ("5/2", r"5\cdot\frac{1}{2}", True),
+        ("5.5", r"5\cdot\frac{1}{2}", False),
+        ("3/4", r"3\left(\frac{1}{4}\right)", True),
+        # The letter and the value of a choice, as AMC's references have them.
+        (r"\textbf{(B)}\ 12", "B", True),
+        (r"\textbf{(B)}\ 12", "12", True),
+        (r"\textbf{(B)}\ 12", "(B) 12", True),
+        (r"\textbf{(B) }\frac{1}{2}", "0.5", True),
+        (r"\textbf{(B)}\ 12", "A", False),
+        (r"\textbf{(B)}\ 12", "(A) 12", False),
+        (r"\textbf{(B)}\ 12", "B or C", False),
+        ("D", r"\text{D: } x=2", True),
+        # Several right choices.
+        ("ABD", "A, B, D", True),
+        ("A, C", "AC", True),
+        ("ABD", "A, B and D", True),
+        ("ABD", "A, B", False),
+        ("ABD", "A, B, C, D", False),
+        # Units as a fraction; letters after no number stay letters.
+        (r"5\text{ km/h}", r"5\,\frac{\text{km}}{\text{h}}", True),
+        ("9.8", r"9.8\frac{\mathrm{m}}{\mathrm{s}^2}", True),
+        (r"5\text{ km/h}", r"5\,\frac{\text{m}}{\text{s}}", False),
+        (r"\frac{\mathrm{a}}{\mathrm{b}}", r"\frac{a}{b}", True),
+        (r"20^\circ C", r"20^\circ F", False),
+        (r"20^\circ C", "20 degrees Celsius", True),
+        # Three dots.
+        (r"1,2,3,\dots,10", "1,2,3,...,10", True),
+        (r"\{1,2,\ldots\}", r"\{1, 2, ...\}", True),
+        (r"1,2,\dots,10", "1,2,...,11", False),
+        # Ordinals, which are no powers.
+        ("2", "2nd", True),
+        ("3rd", r"3^{\text{rd}}", True),
+        ("1", r"2^{nd}", False),
+        # A vector does not say which way it is written.
+        ("(1, 2)", r"\begin{pmatrix}1&2\end{pmatrix}", True),
+        (
+            r"\begin{pmatrix}1&2\end{pmatrix}",
+            r"\begin{pmatrix}1\\2\end{pmatrix}",
+            False,
+        ),
+        # Signs.
+        (r"\angle ABC", "\u2220ABC", True),
+        ("5", "5 \\\\", True),
+    ],
+)
+def test_notations(gold, answer, same):
+    """Expected by reading them as a person would."""
+    found = verdict(f"\\boxed{{{answer}}}", gold)
+    assert (found.status is Status.CORRECT) is same, found
+
+
+@pytest.mark.parametrize(
+    ("gold", "completion", "same"),
+    [
+        ("-3", "The answer is negative 3.", True),
+        ("3", "The answer is negative 3.", False),
+        ("-3", "The answer is minus 3.", True),
+        ("3", "8 minus 5 is 3", True),
+        ("-5", r"So $x = -\boxed{5}$.", True),
+        ("5", r"So $x = -\boxed{5}$.", False),
+        ("5", "Answer:\n- \\boxed{5}", True),  # an item of a list
+        ("C", "A is wrong. B is wrong. D is wrong. Hence C.", True),
+        ("A", "A is wrong. B is wrong. D is wrong. Hence C.", False),
+        ("B", "A) gives 3. B) gives 4. So B.", True),
+        ("A", "A) gives 3. B) gives 4. So B.", False),
+        ("B", "B. A is too small.", True),
+        ("A", "A isn't right, so it is B", False),
+    ],
+)
+def test_signs_and_conclusions_of_the_text_around(gold, completion, same):
+    """Expected by reading them as a person would."""
+    assert (verdict(completion, gold).status is Status.CORRECT) is same

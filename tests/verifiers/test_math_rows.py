@@ -93,6 +93,8 @@ BOMBS = {
     "braces": "\\boxed{" + "{" * 5_000 + "4" + "}" * 4_990,
     "boxes": "\\boxed{" * 3_000,
     "opened formulas": "\\[" * 20_000,
+    "opened brackets": "#### " + "(**" * 30_000 + "1 or ",
+    "commands": "#### \\frac{" + "**$1to &" * 10_000,
     "tags": "<answer>" * 10_000,
     "answers": "the answer is " * 5_000,
     "thoughts": "<think>" * 20_000,

@@ -1,8 +1,10 @@
 """The pool: one bad sample never costs another."""
 
+import concurrent.futures
 import os
 import pathlib
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -12,7 +14,7 @@ import uuid
 import pytest
 
 from rlvr_jax.verifiers import pool as pool_module
-from rlvr_jax.verifiers import process
+from rlvr_jax.verifiers import process, protocol
 from rlvr_jax.verifiers.base import Sample, Status
 from rlvr_jax.verifiers.pool import VerifierPool
 
@@ -54,6 +56,7 @@ def sample(function, completion="x", answer="x"):
         ("raise_unprintable", Status.CRASH, "Nasty"),
         ("segfault", Status.CRASH, "SIGSEGV"),
         ("interrupt_itself", Status.CRASH, "SIGTERM"),
+        ("signal_without_a_name", Status.CRASH, "killed by signal 40"),
         ("eat_memory", Status.CRASH, "MemoryError"),
         ("close_descriptors", Status.CRASH, "worker"),
         ("talk_out_of_turn", Status.CRASH, "worker"),
@@ -206,6 +209,90 @@ def test_a_worker_that_writes_nonsense_is_replaced(answer):
     assert outcome.worker_is_lost
     assert outcome.value.status is Status.CRASH
     assert "nonsense" in outcome.value.detail
+
+
+@pytest.mark.parametrize("error", [RecursionError(), OSError("disk"), KeyError("id")])
+def test_a_thread_of_the_pool_outlives_any_error(error):
+    """Else the call that waits for its verdict would wait for ever."""
+
+    class Worker(process.WorkerProcess):
+        def __init__(self):
+            self.loaded = {"exact": "answer"}
+
+        def ask(self, request, timeout_s):
+            raise error
+
+    outcome = pool_module._do(Worker(), pool_module._Task("exact", {}), 1.0)
+    assert outcome.worker_is_lost
+    assert outcome.value.status is Status.CRASH
+    assert type(error).__name__ in outcome.value.detail
+
+
+def test_a_message_nested_without_end_closes_the_line():
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        theirs.sendall((200_000).to_bytes(4, "big") + b"[" * 200_000)
+        with pytest.raises(protocol.Closed):
+            protocol.receive(ours, time.monotonic() + 5.0)
+
+
+@pytest.mark.parametrize("name", ["socketpair", "pipe", "TemporaryFile"])
+def test_no_descriptor_for_a_worker_is_an_error_and_no_hang(monkeypatch, name):
+    module = {"socketpair": process.socket, "pipe": process.os}
+    owner = module.get(name, process.tempfile)
+
+    def refuse(*_):
+        raise OSError(24, "Too many open files")
+
+    with VerifierPool(1, 1.0) as pool:
+        pool.verify([sample("echo"), sample("exit_now")])
+        monkeypatch.setattr(owner, name, refuse)
+        with concurrent.futures.ThreadPoolExecutor() as threads:
+            waiting = [threads.submit(pool.verify, [sample("exit_now")] * 2)]
+            with pytest.raises(RuntimeError, match="Too many open files"):
+                waiting[0].result(30)
+
+
+def test_a_restart_while_the_pool_closes_serves_nobody(monkeypatch):
+    """Three naps of 3 s wait; the worker that was being started must not take them."""
+    starting, go = threading.Event(), threading.Event()
+    begin = process.WorkerProcess.__init__
+
+    def late(self, *arguments):
+        if starting.is_set():
+            go.wait(30)
+        begin(self, *arguments)
+
+    monkeypatch.setattr(process.WorkerProcess, "__init__", late)
+    pool = VerifierPool(1, 10.0)
+    pool.verify([sample("echo")])
+    starting.set()
+    waiting = threading.Thread(target=_refused, args=[pool])
+    waiting.start()
+    time.sleep(0.5)
+    closing = threading.Thread(target=pool.close)
+    closing.start()
+    time.sleep(0.2)
+    go.set()
+    closing.join(6)
+    assert not closing.is_alive()
+    waiting.join(6)
+
+
+def _refused(pool):
+    naps = [Sample(f"{HERE / 'hostile.py'}:nap", "", 3.0)] * 3
+    with pytest.raises(RuntimeError, match="closed"):
+        pool.verify([sample("exit_now"), *naps])
+
+
+def test_closing_does_not_wait_for_a_slow_import(tmp_path):
+    slow = tmp_path / "sleeps.py"
+    slow.write_text("import time\ntime.sleep(60)\ndef check(sample): return True\n")
+    pool = VerifierPool(1, 5.0, preload=[f"{slow}:check"])
+    time.sleep(1.5)
+    start = time.monotonic()
+    pool.close()
+    assert time.monotonic() - start < 10.0
 
 
 def test_closing_ends_a_call_that_waits():

@@ -51,10 +51,36 @@ class Arithmetic(Cursor):
                 top = factors[0] if len(factors) == 1 else Node("mul", tuple(factors))
                 factors = [Node("div", (top, self.factor()))]
             elif self.starts_atom():
-                factors.append(self.factor_beside(factors[-1]))
+                self._beside(factors)
             else:
                 break
         return product(factors)
+
+    def _beside(self, factors: list[Node]) -> None:
+        """Reads a factor without a sign before it, or a mixed number's fraction."""
+        whole, mixed = factors[-1], self._continues_number()
+        part, marks = self.factor_beside(whole), []
+        while part.op in ("pct", "deg"):  # 12 1/2 %
+            marks.append(part.op)
+            part = part.args[0]
+        if (
+            mixed
+            and _is_whole(whole)
+            and part.op == "div"
+            and all(map(_is_whole, part.args))
+        ):
+            part = Node("add", (factors.pop(), part))
+        for mark in reversed(marks):
+            part = Node(mark, (part,))
+        factors.append(part)
+
+    def _continues_number(self) -> bool:
+        r"""Whether digits end here and a fraction begins: 2\frac12, no 2(\frac12)."""
+        ahead = int(self.sees("{"))
+        fraction = self.peek(ahead).text in notation.FRACTIONS
+        ascii_fraction = self.peek().kind == "number" and self.peek(1).text == "/"
+        digits = self.tokens[self.at - 1].kind == "number"
+        return digits and (fraction or ascii_fraction)
 
     def signed(self, operand) -> Node:
         """An operand with a sign before it."""
@@ -75,13 +101,13 @@ class Arithmetic(Cursor):
         return self.factor()
 
     def _ascii_fraction(self, whole: Node) -> Node:
-        """The 1/3 of 333 1/3; `_product` adds it to the whole number."""
+        """The 1/3 of 333 1/3; `_beside` adds it to the whole number."""
         top, _, bottom = self.next(), self.next(), self.peek()
         if bottom.kind != "number" or len(whole.args):
             raise ParseError("two numbers side by side")
         self.next()
         parts = (number_node(top.text), number_node(bottom.text))
-        return Node("div", parts, "beside")
+        return Node("div", parts)
 
     def factor(self) -> Node:
         """A base with its exponent and what follows it: ! % degrees."""
@@ -151,14 +177,13 @@ class Arithmetic(Cursor):
 
 
 def product(factors: list[Node]) -> Node:
-    r"""Multiplies; a whole number beside a fraction of numbers is a mixed number."""
-    if len(factors) >= 2 and factors[-1].op in ("pct", "deg"):  # 12 1/2 %
+    """The product of some factors; a percent or degree sign at its end is of it all."""
+    if len(factors) >= 2 and factors[-1].op in ("pct", "deg"):
         inner = product([*factors[:-1], factors[-1].args[0]])
         return Node(factors[-1].op, (inner,))
-    if len(factors) >= 2:
-        whole, part = factors[0], factors[1]
-        mixed = part.op == "div" and part.value in ("frac", "beside")
-        plain = all(each.op == "number" and not each.args for each in part.args)
-        if mixed and plain and whole.op == "number" and not whole.args:
-            factors = [Node("add", (whole, part)), *factors[2:]]
     return factors[0] if len(factors) == 1 else Node("mul", tuple(factors))
+
+
+def _is_whole(node: Node) -> bool:
+    """A number written without a decimal point."""
+    return node.op == "number" and not node.args

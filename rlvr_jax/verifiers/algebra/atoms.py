@@ -134,7 +134,7 @@ class Atoms(Arithmetic):
         if name in notation.CONSTANTS:
             return notation.CONSTANTS[name]
         if name in notation.FRACTIONS:
-            return Node("div", (self.tex_argument(), self.tex_argument()), "frac")
+            return Node("div", (self.tex_argument(), self.tex_argument()))
         if name == "\\sqrt":
             degree = self._bracketed("[") if self.skip("[") else tree.TWO
             return Node("root", (self.tex_argument(), degree))

@@ -185,6 +185,8 @@ def _same_matrix(gold: Node, answer: Node) -> bool:
     rows = [_rows(each) for each in (gold, answer)]
     if rows[0] is None or rows[1] is None:
         return False
+    if "seq" in (gold.op, answer.op):  # a vector's direction is not told by (1, 2)
+        rows = [_upright(each) for each in rows if each is not None]
     if [len(row) for row in rows[0]] != [len(row) for row in rows[1]]:
         return False
     return all(
@@ -192,6 +194,11 @@ def _same_matrix(gold: Node, answer: Node) -> bool:
         for row, twin in zip(*rows, strict=True)
         for one, other in zip(row, twin, strict=True)
     )
+
+
+def _upright(rows: list[list[Node]]) -> list[list[Node]]:
+    """A matrix of one row as a column; any other as it is."""
+    return [[each] for each in rows[0]] if len(rows) == 1 else rows
 
 
 def _rows(node: Node) -> list[list[Node]] | None:

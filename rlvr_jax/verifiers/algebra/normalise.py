@@ -15,6 +15,8 @@ _SIGNS = {
     **dict.fromkeys("\u20ac\u00a3\u00a5\u20b9", " "),
     **dict.fromkeys("\u2032\u2019", "'"),
     **dict.fromkeys("\u201c\u201d", '"'),
+    "\u2220": r"\angle ",
+    "\u25b3": r"\triangle ",
     "\u2264": r" \le ",
     "\u2a7d": r" \le ",
     "\u2265": r" \ge ",
@@ -132,6 +134,8 @@ _GOES_ON = re.compile(
     r"(?<![0-9.,])([0-9]*\.[0-9]{2,60})\s*(?:\\[lc]?dots(?![a-zA-Z])|\.\.\.)(?!\s*[0-9.,])"
 )
 """0.333... and the like."""
+_AND_SO_ON = re.compile(r"(?<=,)\s*\.{3}\s*(?=,|\\?\}|$)")
+"""Three dots in the place of members of a list."""
 _LONGEST_CUT = 6
 """Digits after the point from which on a number that goes on may be cut off."""
 _QUALIFIER = re.compile(
@@ -149,6 +153,17 @@ _OUTWARD = re.compile(
     r"[^\[\]]{1,200})([\[\]])\s*(?=$|\\(?:cup|cap|setminus)(?![a-zA-Z]))"
 )
 """Intervals in the French manner: ]a, b[ without its ends."""
+_UNIT_FRACTION = re.compile(
+    r"(?<=[0-9])(?:\\[,;: ]|[\s~])*\\[dt]?frac\s*"
+    r"\{\s*\\(?:text|textrm|mathrm)\s*\{([^{}]{1,40})\}\s*\}"
+    r"\s*\{\s*\\(?:text|textrm|mathrm)\s*\{([^{}]{1,40})\}\s*(\^\s*\{?[0-9]\}?)?\s*\}"
+)
+"""Behind a number: kilometres over hours, as one unit."""
+_ORDINAL = re.compile(
+    r"([0-9]{1,12})\s*(?:\^\s*)?\{?\s*(?:\\(?:text|textsuperscript|mathrm|textrm)\s*\{)?"
+    r"\s*(?:st|nd|rd|th)\s*\}{0,2}"
+)
+"""As in 3rd and 3^{\\text{rd}}."""
 _EMPTY_BRACES = re.compile(r"(?<=[0-9,.])\{\}")
 _JOINER_BRACES = re.compile(r"(?<![a-zA-Z])(?<![a-zA-Z]\s)\{\s*(or|and)\s*\}")
 _BROKEN_ROW = re.compile(r"(?<!\\)\\(?=[0-9-])")
@@ -172,6 +187,8 @@ def latex(text: str) -> str:
     if "\\" in text:
         text = _latex_layout(text)
     text = _GOES_ON.sub(_recurring, text)
+    if ",..." in text.replace(" ", ""):
+        text = _AND_SO_ON.sub(r"\\ldots ", text)
     if "10" in text:
         text = _CROSS.sub("*", text)
     if "+" in text:
@@ -182,6 +199,8 @@ def latex(text: str) -> str:
         text = _RAISED_O.sub(r"^\\circ ", text)
     text = _MATH_MARKS.sub(" ", text.replace(r"\$", " "))
     text = _LEADING_RELATION.sub("", trimmed(re.sub(r"\s+", " ", text)))
+    if text[:1].isdigit() and (ordinal := _ORDINAL.fullmatch(text)):
+        return ordinal[1]
     return _OUTWARD.sub(_inward, text).strip() if "]" in text or "[" in text else text
 
 
@@ -223,6 +242,7 @@ def trimmed(text: str) -> str:
             text = text[1:-1]
         if text.endswith(tuple(".,;:")) and not text.endswith(".."):
             text = text[:-1]
+        text = text.removesuffix(r"\\")
     inner = _without_outer_braces(text)
     return inner if inner == text else trimmed(inner)
 
@@ -276,6 +296,8 @@ def _latex_layout(text: str) -> str:
         text = _PRIMES.sub(lambda match: "'" * match[1].count("prime"), text)
     if r"\text" in text:
         text = _QUALIFIER.sub("", text)
+    if r"\text" in text or r"\mathrm" in text:
+        text = _UNIT_FRACTION.sub(r"\\text{ \1/\2\3}", text)
     if r"\circ" in text:
         text = _MINUTES.sub(r"(\1+\2/60)^\\circ ", text)
         text = _TEMPERATURE.sub(r"\\text{ degrees \1\2}", text)

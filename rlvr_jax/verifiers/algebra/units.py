@@ -57,6 +57,7 @@ _PER = re.compile(r"/|\s+per\s+")
 _DEGREES = re.compile(
     r"^degrees?\s+(celsius|centigrade|fahrenheit|[CF]$)", re.IGNORECASE
 )
+_SCALES = {"C": "celsius", "F": "fahrenheit"}
 _POWERED = re.compile(
     r"(?:(?P<before>sq\.?|square|cu\.?|cubic)\s+)?(?P<name>[a-zA-Z]+)"
     r"(?:\^\{?(?P<power>[0-9])\}?|\s+(?P<after>squared|cubed))?"
@@ -76,7 +77,8 @@ def canonical(words: str) -> str | None:
     """
     if words.startswith("mod "):
         return words
-    words = _DEGREES.sub(r"\1", _SPACED_SIGN.sub(r"\1", words.strip().rstrip(".")))
+    words = _SPACED_SIGN.sub(r"\1", words.strip().rstrip("."))
+    words = _DEGREES.sub(lambda match: _SCALES.get(match[1], match[1]), words)
     parts = [_part(part) for part in _PER.split(words)]
     return None if None in parts else "/".join(map(str, parts))
 

@@ -1,6 +1,7 @@
 """Runs cases: arguments and the value expected, or input and the output expected."""
 
 import copy
+import math
 import random
 from collections.abc import Callable
 from typing import Any
@@ -96,7 +97,7 @@ def same(expected: Any, value: Any, tolerance: float | None = None) -> bool:
     """
     numbers = (int, float)
     if tolerance is not None and type(expected) in numbers and type(value) in numbers:
-        return _close(float(expected), float(value), tolerance)
+        return _close(expected, value, tolerance)
     if isinstance(expected, list | tuple):
         return (
             type(value) in ((list, tuple) if type(expected) is list else (tuple,))
@@ -163,5 +164,12 @@ def _number(word: str) -> float:
         return float("nan")
 
 
-def _close(a: float, b: float, tolerance: float) -> bool:
-    return a == b or abs(a - b) <= tolerance * max(1.0, abs(a), abs(b))
+def _close(a: int | float, b: int | float, tolerance: float) -> bool:
+    """Of two numbers; infinity is close to itself alone."""
+    if a == b:
+        return True
+    try:
+        distance = abs(float(a) - float(b))
+    except OverflowError:  # an integer past all floats
+        return False
+    return distance <= tolerance * max(1.0, abs(a), abs(b)) < math.inf

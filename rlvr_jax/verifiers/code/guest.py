@@ -4,7 +4,9 @@ Nothing here is trusted: the program shares this process and may change all of i
 can only spoil its own answers.
 """
 
+import _sitebuiltins
 import atexit
+import builtins
 import os
 import signal
 import socket
@@ -23,6 +25,7 @@ def run_program(sources: list[str]) -> None:
     """Runs a program as `python program.py` would, and ends the process."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
     _hide_ourselves()
+    _open_streams()
     sys.argv[:] = ["program.py"]
     code = 0
     try:
@@ -36,10 +39,19 @@ def run_program(sources: list[str]) -> None:
         code = 1
     try:
         atexit._run_exitfuncs()
-        sys.stdout.flush()
+        for stream in (sys.stdout, sys.__stdout__):
+            if not getattr(stream, "closed", False):
+                stream.flush()  # type: ignore[union-attr]  # None fails, as it should
     except BaseException:
         code = 1
     os._exit(code & 0xFF)
+
+
+def _open_streams() -> None:
+    """Streams of our own: those that Python opened took other files for theirs."""
+    how = {"encoding": "utf8", "errors": "surrogateescape", "newline": "\n"}
+    sys.stdin = sys.__stdin__ = open(0, closefd=False, **how)
+    sys.stdout = sys.__stdout__ = open(1, "w", closefd=False, **how)
 
 
 def serve_calls(connection: socket.socket, sources: list[str]) -> None:
@@ -123,6 +135,9 @@ def _execute(
 
 
 def _hide_ourselves() -> None:
+    """Leaves what a program finds in any Python, which has `exit` from `site`."""
+    for name in ("exit", "quit"):
+        setattr(builtins, name, _sitebuiltins.Quitter(name, "end of file"))
     for name in [each for each in sys.modules if each.split(".")[0] == _OURS]:
         del sys.modules[name]
 

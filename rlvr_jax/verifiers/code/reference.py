@@ -19,6 +19,12 @@ _LIMITS_OF: dict[str, dict[str, Any]] = {
     "mbpp": {"time_limit_s": 4.0, "total_time_limit_s": 4.5}
 }
 """Where a form needs more than the defaults: a solution of MBPP's takes 2.5 s."""
+_CASES: dict[str, dict[str, type]] = {
+    "function": {"args": list, "kwargs": dict, "expected": object},
+    "stdio": {"input": str, "output": str},
+}
+"""What a case holds."""
+_OPTIONAL = frozenset(["kwargs"])
 _OPTIONS = ("scoring", "tolerance", "held_out", "solution", "generator", "runs")
 _LIMITS = tuple(field.name for field in dataclasses.fields(Limits))
 _OTHERS = ("prompt", "test_setup_code", "test_imports")
@@ -153,10 +159,10 @@ def _check_types(form: str, fields: dict[str, Any]) -> None:
         if key in fields and not isinstance(fields[key], kind):
             found = type(fields[key]).__name__
             raise BadReference(f"{key} must be {kind.__name__}, not {found}")
-    keys = {"function": {"args", "expected"}, "stdio": {"input", "output"}}.get(form)
-    for number, case in enumerate(fields.get("cases", []) if keys else [], 1):
-        if not isinstance(case, dict) or (keys and not keys <= case.keys()):
-            raise BadReference(f"case {number} lacks {' or '.join(sorted(keys or ()))}")
+    for number, case in enumerate(fields.get("cases", []) if form in _CASES else [], 1):
+        _check_case(f"case {number}", case, _CASES[form])
+    if form == "function" and fields.get("runs", 1) < 1:
+        raise BadReference(f"runs must be at least 1, not {fields['runs']}")
     if form == "function" and "generator" in fields and "solution" not in fields:
         raise BadReference("a generator needs a solution that says what is right")
     if form in ("function", "stdio") and not (
@@ -165,3 +171,14 @@ def _check_types(form: str, fields: dict[str, Any]) -> None:
         raise BadReference("there are no cases")
     if form == "mbpp" and not fields["test_list"]:
         raise BadReference("test_list is empty")
+
+
+def _check_case(name: str, case: Any, kinds: dict[str, type]) -> None:
+    """One case: what it must have, and of which type (object: of any)."""
+    wanted = kinds.keys() - _OPTIONAL
+    if not isinstance(case, dict) or not wanted <= case.keys():
+        raise BadReference(f"{name} lacks {' or '.join(sorted(wanted))}")
+    for key, kind in kinds.items():
+        if key in case and not isinstance(case[key], kind):
+            found = type(case[key]).__name__
+            raise BadReference(f"{key} of {name} must be {kind.__name__}, not {found}")

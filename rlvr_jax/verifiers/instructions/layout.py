@@ -46,7 +46,7 @@ def multiple_sections(
     response: str, *, section_spliter: str, num_sections: int
 ) -> bool:
     """At least so many marks such as "SECTION 1" (the pattern's spelling decides)."""
-    marks = re.findall(rf"{section_spliter.strip()}\s?\d+", response)
+    marks = _pattern(section_spliter.strip(), r"\s?\d+").findall(response)
     return len(marks) >= num_sections
 
 
@@ -87,8 +87,16 @@ def title(response: str) -> bool:
 def postscript(response: str, *, postscript_marker: str) -> bool:
     """The marker of a postscript somewhere, in either case, dots and all."""
     marker = postscript_marker.strip()
-    pattern = _POSTSCRIPTS.get(marker, marker.lower())
-    return re.search(pattern, response.lower()) is not None
+    pattern = _pattern(_POSTSCRIPTS.get(marker, marker.lower()))
+    return pattern.search(response.lower()) is not None
+
+
+def _pattern(source: str, rest: str = "") -> re.Pattern:
+    """An argument as a regular expression; literally, if it is none."""
+    try:
+        return re.compile(source + rest)
+    except re.error:
+        return re.compile(re.escape(source) + rest)
 
 
 def number_placeholders(response: str, *, num_placeholders: int) -> bool:

@@ -87,9 +87,7 @@ def _converted(instruction_id: str, parameter: inspect.Parameter, value: Any) ->
     """An argument as its check wants it; 3.0 is a whole number too."""
     name, kind = parameter.name, parameter.annotation
     if kind is int:
-        fits = isinstance(value, int) or (
-            isinstance(value, float) and value.is_integer()
-        )
+        fits = type(value) is int or (type(value) is float and value.is_integer())
         value = int(value) if fits else value
     elif typing.get_origin(kind) is Sequence:
         fits = isinstance(value, list | tuple) and all(
@@ -99,6 +97,8 @@ def _converted(instruction_id: str, parameter: inspect.Parameter, value: Any) ->
         fits = isinstance(value, str) and bool(value.strip())
     if fits and name.endswith("relation"):
         fits = value in content.RELATIONS
+    if fits and name == "letter":
+        fits = len(value.strip()) == 1
     if not fits:
         raise ValueError(f"{instruction_id}: {name}={value!r} is not usable")
     return value

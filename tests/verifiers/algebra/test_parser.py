@@ -43,6 +43,17 @@ def show(node: Node) -> str:
         (r"\\frac{1}{2}", "(div 1 2)"),
         # Numbers.
         (r"2\frac34", "(add 2 (div 3 4))"),
+        (r"2{\frac34}", "(add 2 (div 3 4))"),
+        ("2 3/4", "(add 2 (div 3 4))"),
+        (r"3\cdot 2\frac34", "(mul 3 (add 2 (div 3 4)))"),
+        (r"2\frac34\%", "(pct (add 2 (div 3 4)))"),
+        # A product is no mixed number.
+        (r"2\cdot\frac34", "(mul 2 (div 3 4))"),
+        (r"2\times\frac34", "(mul 2 (div 3 4))"),
+        (r"2*\frac34", "(mul 2 (div 3 4))"),
+        (r"2\left(\frac34\right)", "(mul 2 (div 3 4))"),
+        (r"(2)\frac34", "(mul 2 (div 3 4))"),
+        (r"2\cdot\frac34\pi", "(mul 2 (div 3 4) pi)"),
         (r"2x\frac34", "(mul 2 x (div 3 4))"),
         ("14{,}916", "14916"),
         ("3{,}5", "7/2"),

@@ -42,6 +42,17 @@ def test_tolerance():
     assert not cases.same([1], [1.002], 1e-3)
     assert not cases.same([1], [True], 1e-3)
     assert not cases.same(1.0, float("nan"), 1e-3)
+    assert cases.same(10**400, 10**400, 1e-3)
+    assert not cases.same(10**400, 1.0, 1e-3)
+
+
+@pytest.mark.parametrize("far", ["inf", "-inf", "1e999"])
+def test_infinity_is_close_to_itself_alone(far):
+    """|1 - inf| <= tolerance * inf holds, and would pass every case."""
+    assert not cases.same(1.0, float(far), 1e-3)
+    assert not cases.same(float(far), 1.0, 1e-3)
+    assert cases.same(float(far), float(far), 1e-3)
+    assert not cases.same_output("1.0", far, 1e-3)
 
 
 @pytest.mark.parametrize(

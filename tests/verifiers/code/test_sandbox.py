@@ -219,11 +219,33 @@ def test_output_is_limited_and_input_may_be_left_unread():
         ("import os\nos.abort()", -signal.SIGABRT),
         ("def f(: pass", 1),
         ("import atexit\natexit.register(print, 'bye')", 0),
+        ("exit()", 0),
+        ("quit(3)", 3),
+        ("import sys\nsys.stdout.close()", 0),
     ],
 )
 def test_endings(source, ending):
     """As Python's own exit codes; signals are negative."""
     assert _run(OFFERED[0], source).ending == ending
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "print(input())",
+        "print(input())\nexit()",
+        "import io, sys\nsys.stdout = io.TextIOWrapper(sys.stdout.buffer)\n"
+        "print(input())",
+        "import sys\nsys.stdout = open(1, 'w')\nprint(sys.stdin.read(9))",
+        "import os, sys\nsys.stdout.write(os.read(0, 9).decode())",
+        "import atexit, io, sys\nkept, sys.stdout = sys.stdout, io.StringIO()\n"
+        "atexit.register(lambda: kept.write(sys.stdout.getvalue()))\nprint(input())",
+        "import threading\nthreading.Thread(target=lambda: print(input())).start()",
+    ],
+)
+def test_ways_to_read_and_write(source):
+    """Each prints the line it is given under `python program.py` (tried by hand)."""
+    assert _run(OFFERED[0], source, b"5 6\n").stdout.strip() == b"5 6"
 
 
 def test_an_answer_without_the_nonce_of_its_call_counts_for_nothing():

@@ -168,6 +168,20 @@ def test_the_thinking_is_not_read():
         ({"cases": [{"input": ""}]}, "case 1 lacks input or output"),
         ({"cases": []}, "there are no cases"),
         ({"function": "f", "cases": [{"args": []}]}, "case 1 lacks args or expected"),
+        ({"cases": [{"input": 1, "output": ""}]}, "input of case 1 must be str"),
+        ({"cases": [{"input": "", "output": [1]}]}, "output of case 1 must be str"),
+        (
+            {"function": "f", "cases": [{"args": "ab", "expected": 1}]},
+            "args of case 1 must be list",
+        ),
+        (
+            {"function": "f", "cases": [{"args": [], "kwargs": [], "expected": 1}]},
+            "kwargs of case 1 must be dict",
+        ),
+        (
+            {"function": "f", "generator": "x", "solution": "y", "runs": 0},
+            "runs must be at least 1",
+        ),
         ({"function": 1, "cases": []}, "function must be str"),
         ({"function": "f", "generator": "x"}, "needs a solution"),
         (CALLS | {"scoring": "some"}, "not one of all, fraction"),

@@ -172,3 +172,45 @@ def test_loose_responses_are_the_eight_of_ifeval():
     """First line, last line, both taken off; and each without asterisks."""
     cut = ["b\nc", "a*\nb", "b"]
     assert verify._loose("a*\nb\nc") == ["a*\nb\nc", *cut, "a\nb\nc", "a\nb"]
+
+
+@pytest.mark.parametrize(
+    ("instruction", "kwargs", "response", "score"),
+    [
+        (
+            "detectable_format:multiple_sections",
+            {"section_spliter": "Part (", "num_sections": 2},
+            "Part ( 1 Part ( 2",
+            1.0,
+        ),
+        (
+            "detectable_format:multiple_sections",
+            {"section_spliter": "**", "num_sections": 2},
+            "**1 **2",
+            1.0,
+        ),
+        ("detectable_content:postscript", {"postscript_marker": "PS ("}, "ps (x)", 1.0),
+        ("detectable_content:postscript", {"postscript_marker": "PS ("}, "ps x", 0.0),
+    ],
+)
+def test_an_argument_that_is_no_pattern_is_taken_literally(
+    instruction, kwargs, response, score
+):
+    answer = {"instruction_id": instruction, "kwargs": kwargs}
+    assert judge(response, answer).score == score
+
+
+@pytest.mark.parametrize(
+    ("instruction", "kwargs"),
+    [
+        (
+            "keywords:letter_frequency",
+            {"letter": "ab", "let_frequency": 1, "let_relation": "at least"},
+        ),
+        ("detectable_format:number_bullet_lists", {"num_bullets": True}),
+    ],
+)
+def test_what_no_response_can_follow_is_a_bad_reference(instruction, kwargs):
+    """Two letters are never one letter of the text, and True is no number."""
+    answer = {"instruction_id": instruction, "kwargs": kwargs}
+    assert judge("* ab", answer).status is Status.BAD_REFERENCE
