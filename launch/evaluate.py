@@ -3,6 +3,7 @@
 python -m launch.evaluate --checkpoint runs/quickstart
 python -m launch.evaluate --checkpoint models/smollm2 --data packaged:gsm8k --n 8
 python -m launch.evaluate --checkpoint runs/a --base models/b    perplexity as well
+python -m launch.evaluate --checkpoint runs/a --scorer DIR     a reward model chooses
 python -m launch.evaluate --counts a.jsonl             scores of recorded counts
 python -m launch.evaluate --counts base.jsonl rl.jsonl     the second against the first
 python -m launch.evaluate --spread raw.jsonl chat.jsonl    one model in several ways
@@ -137,6 +138,16 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--step", type=int, help="of a run's checkpoint; the newest")
     parser.add_argument("--prompts", type=int, default=0, help="only the first so many")
     parser.add_argument("--base", help="a model that scores the completions, too")
+    parser.add_argument(
+        "--scorer",
+        help="a reward model (of launch.reward_model, say) whose scores choose the "
+        "best of k and weigh votes",
+    )
+    parser.add_argument(
+        "--steps",
+        choices=("min", "product", "last", "mean"),
+        help="the scorer is of steps (--predict steps): how theirs become one score",
+    )
     parser.add_argument("--output", type=pathlib.Path, help="where the counts go")
     parser.add_argument(
         "--texts", action="store_true", help="write the completions down as well"
@@ -158,6 +169,8 @@ def _check_used(parser: argparse.ArgumentParser, arguments: argparse.Namespace) 
         way, used = "--checkpoint", given - {"between"}
     else:
         way, used = "--counts alone", {"counts"}
+    if arguments.steps and not arguments.scorer:
+        parser.error("--steps: says how to use a --scorer, and there is none")
     idle = sorted(given - used - {"json"})
     if idle and (given & used):
         names = ", ".join(f"--{name}" for name in idle)
@@ -168,7 +181,7 @@ def _sample(arguments: argparse.Namespace) -> list[ProblemCounts]:
     """Counts of the model behind --checkpoint; written to --output."""
     # Imported here: counts alone need no JAX.
     from rlvr_jax.mesh.mesh import make_mesh, rearranged
-    from rlvr_jax.train import loading, model_counts
+    from rlvr_jax.train import loading, model_counts, reranking
     from rlvr_jax.validate import validate
     from rlvr_jax.verifiers.pool import VerifierPool
 
@@ -198,6 +211,11 @@ def _sample(arguments: argparse.Namespace) -> list[ProblemCounts]:
     if arguments.base:
         where = pathlib.Path(arguments.base).expanduser()
         base = loading.load_model(loading.settings_of(where, {}), where, mesh)
+    scorer = None
+    if arguments.scorer:
+        scorer = reranking.load_reranker(
+            arguments.scorer, config, mesh, steps=arguments.steps or ""
+        )
     print(
         f"{model.origin}: {len(problems)} problems x "
         f"{config.evaluation.num_generations} completions",
@@ -205,7 +223,14 @@ def _sample(arguments: argparse.Namespace) -> list[ProblemCounts]:
     )
     with VerifierPool(config.reward.workers, config.reward.timeout_s) as pool:
         counts = model_counts.count(
-            config, model, problems, pool, mesh, base=base, keep_texts=arguments.texts
+            config,
+            model,
+            problems,
+            pool,
+            mesh,
+            base=base,
+            reranker=scorer,
+            keep_texts=arguments.texts,
         )
     write_counts(output, counts)
     print(f"counts: {output}", file=sys.stderr)

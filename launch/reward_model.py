@@ -1,12 +1,16 @@
-"""Trains an outcome reward model: completions of a model, verified, and a scalar head.
+"""Trains a reward model: completions of a model, verified, and a scalar head.
 
 python -m launch.reward_model --checkpoint runs/start --output runs/reward_model
+python -m launch.reward_model --checkpoint runs/start --output DIR --predict steps
+python -m launch.evaluate --checkpoint runs/start --scorer runs/reward_model
 python -m launch.train --config ... --config.objective=tulu3 \\
     --config.critic.path=runs/reward_model
 
 A run folder brings its own training problems, prompts, verifier and limits. The result
 is a directory that transformers' AutoModelForSequenceClassification loads too; its
-score is in the unit of the reward (reward.correct, reward.wrong).
+score is in the unit of the reward (reward.correct, reward.wrong). With --predict steps
+it is a process reward model: a line is a step, its label comes from completions that go
+on after it, and the score after it is the logit of its being right.
 """
 
 import argparse
@@ -15,14 +19,18 @@ import sys
 from collections.abc import Sequence
 
 import jax
+import numpy as np
 from flax import nnx
 
+from rlvr_jax.config import Config
 from rlvr_jax.data.problems import load_problems
+from rlvr_jax.data.tokenizer import stop_ids
 from rlvr_jax.mesh.mesh import make_mesh
 from rlvr_jax.models.lora import merged
 from rlvr_jax.models.weights import save_decoder
 from rlvr_jax.rollout.scoring import VerifierFailure
-from rlvr_jax.train import loading, reward_model
+from rlvr_jax.train import loading, reward_model, step_labels
+from rlvr_jax.train.evaluation import Evaluation
 from rlvr_jax.train.model_counts import evaluation_of
 from rlvr_jax.train.policy import architecture_of
 from rlvr_jax.validate import validate
@@ -35,7 +43,14 @@ def main(argv: Sequence[str] | None = None) -> None:
     Args:
       argv: the arguments after the program's name; by default those of the process.
     """
-    arguments = _parser().parse_args(argv)
+    parser = _parser()
+    arguments = parser.parse_args(argv)
+    if arguments.predict != "steps" and (
+        arguments.labels or arguments.step_completions
+    ):
+        parser.error("--labels and --step_completions are of --predict steps")
+    if arguments.step_completions is not None and arguments.step_completions < 1:
+        parser.error("--step_completions: a step needs one at least")
     try:
         _run(arguments)
     except (OSError, ValueError, VerifierFailure) as error:
@@ -57,10 +72,17 @@ def _parser() -> argparse.ArgumentParser:
     add("--temperature", type=float, default=1.0)
     add(
         "--predict",
-        choices=("end", "tokens"),
+        choices=("end", "tokens", "steps"),
         default="end",
-        help="the outcome from the whole completion, or after every token of it",
+        help="the outcome from the whole completion, or after every token of it; or "
+        "whether each line is right",
     )
+    add(
+        "--labels",
+        choices=("hard", "soft"),
+        help="of steps: any is right, or the share",
+    )
+    add("--step_completions", type=int, help="that label a step; 8 by default")
     add("--epochs", type=int, default=1)
     add("--batch_size", type=int, default=64, help="completions per update")
     add("--learning_rate", type=float, default=1e-5)
@@ -97,8 +119,8 @@ def _run(arguments: argparse.Namespace) -> None:
     model = loading.load_model(config, target, mesh)
     with VerifierPool(config.reward.workers, config.reward.timeout_s) as pool:
         data, held_out = (
-            reward_model.judged(
-                evaluation_of(config, model, part, pool, mesh), model.parameters
+            _completions(
+                evaluation_of(config, model, part, pool, mesh), model, config, arguments
             )
             for part in parts
         )
@@ -115,11 +137,17 @@ def _run(arguments: argparse.Namespace) -> None:
         epochs=arguments.epochs,
         seed=config.seed,
     )
-    print(f"{len(losses)} updates, squared error {losses[0]:.4f} -> {losses[-1]:.4f}")
-    scores = reward_model.scores_of(
-        model.graphdef, parameters, held_out, arguments.batch_size
-    )
-    _print_fit(reward_model.fit(scores, held_out.rewards))
+    kind = "cross-entropy" if arguments.predict == "steps" else "squared error"
+    print(f"{len(losses)} updates, {kind} {losses[0]:.4f} -> {losses[-1]:.4f}")
+    scored = (model.graphdef, parameters, held_out, arguments.batch_size)
+    if held_out.step_labels is None:
+        fit = reward_model.fit(reward_model.scores_of(*scored), held_out.rewards)
+        _print_fit(fit, "completions", "reward")
+    else:
+        labelled = ~np.isnan(held_out.step_labels)
+        scores = 1 / (1 + np.exp(-reward_model.place_scores(*scored)[labelled]))
+        fit = reward_model.fit(scores, held_out.step_labels[labelled])
+        _print_fit(fit, "steps", "label")
     if jax.process_index() == 0:
         model.tokenizer.save(arguments.output)
     decoder = nnx.merge(model.graphdef, parameters["decoder"])
@@ -132,12 +160,37 @@ def _run(arguments: argparse.Namespace) -> None:
     print(f"reward model: {arguments.output}")
 
 
-def _print_fit(fit: reward_model.Fit) -> None:
-    print(
-        f"held out: {fit.completions} completions, mean reward {fit.reward_mean:.3f}; "
-        f"squared error {fit.error:.4f}, of the mean alone {fit.error_of_mean:.4f}"
+def _completions(
+    evaluation: Evaluation,
+    model: loading.Model,
+    config: Config,
+    arguments: argparse.Namespace,
+) -> reward_model.Judged:
+    """Verified completions; of --predict steps with labels of their steps."""
+    data = reward_model.judged(evaluation, model.parameters)
+    if arguments.predict != "steps":
+        return data
+    steps = step_labels.steps_of(
+        data, model.tokenizer, stop_ids(model.tokenizer, config.rollout.stop)
     )
-    print("completions  score  reward")
+    return step_labels.with_step_labels(
+        data,
+        steps,
+        evaluation,
+        model.parameters,
+        completions=arguments.step_completions or 8,
+        kind=arguments.labels or "hard",
+        right=config.reward.correct,
+    )
+
+
+def _print_fit(fit: reward_model.Fit, things: str, value: str) -> None:
+    print(
+        f"held out: {fit.completions} {things}, mean {value} {fit.reward_mean:.3f}; "
+        f"squared error {fit.error:.4f}, of the mean alone {fit.error_of_mean:.4f}; "
+        f"area under the ROC curve {fit.auc:.3f}"
+    )
+    print(f"{things:>11}  score  {value:>6}")
     for count, score, reward in fit.bins:
         print(f"{count:11d}  {score:5.2f}  {reward:6.2f}")
 

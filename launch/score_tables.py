@@ -32,6 +32,8 @@ def print_scores(
         f"coverage {_interval(score['coverage'])} have a correct completion; none "
         f"correct of {n} leaves a rate of {100 * score['unseen_rate']:.3g} % possible",
     ]
+    if "scorer" in score:
+        lines.append(_chosen(score))
     if "tokens" in score:
         cut = score.get("truncated_share")
         share = "" if cut is None else f", {100 * cut:.1f} % cut at the limit"
@@ -46,6 +48,23 @@ def print_scores(
             f"perplexity of solutions under the base {score['perplexity_correct']:.2f}"
         )
     console.print("\n".join(lines), highlight=False, soft_wrap=True)
+
+
+def _chosen(score: dict[str, Any]) -> str:
+    """What a vote adds to one completion, and a scorer's choice to the vote."""
+    n, one = score["n"], 100 * score["pass@k"][0][0]
+    best = 100 * score["best_of_k"][n - 1][0]
+    parts, before = [f"pass@1 {one:.1f}"], one
+    if "maj@k" in score:
+        before = 100 * score["maj@k"][n - 1][0]
+        parts.append(f"a vote of {n} {before:.1f} ({before - one:+.1f})")
+    parts.append(f"the scorer's choice of {n} {best:.1f} ({best - before:+.1f})")
+    found = score["scorer"]
+    if "weighted@n" in found:
+        parts.append(f"a vote weighted by scores {100 * found['weighted@n'][0]:.1f}")
+    if found["auc"] is not None:
+        parts.append(f"area under the ROC curve {found['auc']:.3f}")
+    return ", ".join(parts)
 
 
 def print_comparison(console: rich.console.Console, both: dict[str, Any]) -> None:

@@ -10,7 +10,13 @@ from rlvr_jax.analysis.correlation import rank_correlation
 from rlvr_jax.analysis.counts import ProblemCounts, arrays, paired
 from rlvr_jax.core import paired as bands
 from rlvr_jax.core import passk
-from rlvr_jax.core.voting import MAX_SAMPLES, best_of_k, majority_at_k
+from rlvr_jax.core.voting import (
+    MAX_SAMPLES,
+    auc,
+    best_of_k,
+    majority_at_k,
+    weighted_vote,
+)
 
 
 def summary(problems: Sequence[ProblemCounts], *, seed: int = 0) -> dict[str, Any]:
@@ -24,9 +30,12 @@ def summary(problems: Sequence[ProblemCounts], *, seed: int = 0) -> dict[str, An
       JSON values. "pass@k", "maj@k" and "best_of_k" are lists over k = 1.. of [mean,
       low, high], 95 % over problems; "avg@n" is pass@1 with "sampling_error", what
       another draw of completions would change; "coverage" is the share of problems
-      with a correct one, "unseen_rate" what rate none of n leaves possible. Where
-      completions are known: "tokens", "truncated_share", "perplexity_correct",
-      "perplexity_wrong", "behaviours".
+      with a correct one, "unseen_rate" what rate none of n leaves possible. The best of
+      k is that of the highest score of a reward model, where there is one, else of the
+      highest mean log-prob; "scorer" says how well the scores rank ("auc", mean over
+      problems of right and wrong completions) and what a vote weighted by them comes to
+      ("weighted@n"). Where completions are known: "tokens", "truncated_share",
+      "perplexity_correct", "perplexity_wrong", "behaviours".
     """
     n, c = arrays(problems)
     curve = passk.pass_curve(n, c)
@@ -43,6 +52,8 @@ def summary(problems: Sequence[ProblemCounts], *, seed: int = 0) -> dict[str, An
         rows = chosen(problems)
         if rows is not None:
             found[name] = passk.mean_intervals(rows, seed=seed).tolist()
+    if all(problem.scores and problem.correct for problem in problems):
+        found["scorer"] = _scorer(problems, seed)
     if all(problem.tokens for problem in problems):
         found["tokens"] = float(np.mean([np.mean(p.tokens) for p in problems]))
     if all(problem.ended for problem in problems):
@@ -192,10 +203,24 @@ def _majority(problems: Sequence[ProblemCounts]) -> np.ndarray | None:
 
 
 def _best(problems: Sequence[ProblemCounts]) -> np.ndarray | None:
-    if not all(problem.logprobs and problem.correct for problem in problems):
+    scored = all(problem.scores for problem in problems)
+    ranks = [p.scores if scored else p.logprobs for p in problems]
+    if not all(r and p.correct for r, p in zip(ranks, problems, strict=True)):
         return None
     last = min(problem.n for problem in problems)
-    return np.stack([best_of_k(p.logprobs, p.correct)[:last] for p in problems])
+    pairs = zip(ranks, problems, strict=True)
+    return np.stack([best_of_k(r, p.correct)[:last] for r, p in pairs])
+
+
+def _scorer(problems: Sequence[ProblemCounts], seed: int) -> dict[str, Any]:
+    """How well a reward model ranks, and what votes by its scores come to."""
+    mixed = [p for p in problems if 0 < p.c < p.n]
+    areas = [auc(p.scores, p.correct) for p in mixed]
+    found: dict[str, Any] = {"auc": float(np.mean(areas)) if areas else None}
+    if all(problem.answers for problem in problems):
+        votes = [weighted_vote(p.answers, p.scores, p.correct) for p in problems]
+        found["weighted@n"] = list(passk.mean_interval(np.array(votes), seed=seed))
+    return found
 
 
 def _matched(base, other, *, seed, level, resamples) -> list[dict[str, Any]]:

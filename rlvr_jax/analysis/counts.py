@@ -5,7 +5,8 @@ pass@k; the rest, one value per completion, is there where a model was sampled:
 
     {"id": "test/3", "n": 4, "c": 3, "domain": "gsm8k", "correct": [1, 1, 0, 1],
      "answers": [0, 0, 1, 0], "tokens": [51, 60, 48, 55], "ended": [1, 1, 1, 1],
-     "logprobs": [-0.21, ...], "base_logprobs": [...], "completions": ["...", ...]}
+     "logprobs": [-0.21, ...], "base_logprobs": [...], "scores": [0.8, ...],
+     "completions": ["...", ...]}
 """
 
 import dataclasses
@@ -27,6 +28,7 @@ _LISTS = {
     "ended": int,
     "logprobs": float,
     "base_logprobs": float,
+    "scores": float,
     "completions": str,
 }
 
@@ -52,6 +54,8 @@ class ProblemCounts:
     """Mean log-prob per token of the model that wrote it."""
     base_logprobs: Sequence[float] = ()
     """The same under another model."""
+    scores: Sequence[float] = ()
+    """Of a reward model."""
     completions: Sequence[str] = ()
 
     @property

@@ -1,4 +1,4 @@
-"""Choosing one of k completions: by vote, or by a score. NumPy, float64."""
+"""Choosing one of k completions: by vote, by a score, or both. NumPy, float64."""
 
 import math
 
@@ -143,3 +143,78 @@ def best_of_k(scores: Scores, correct: Scores) -> Float[np.ndarray, " n"]:
         found[k - 1] = min(weight @ labels, 1.0)
         weight = weight * np.maximum(place - k, 0) * (k + 1) / k / max(n - k, 1)
     return found
+
+
+def weighted_vote(answers: Scores, scores: Scores, correct: Scores) -> float:
+    r"""Verifier-weighted voting of all n samples of one problem.
+
+        the answer a with the largest sum of scores over its samples
+
+    Evidence for an answer adds up, so that one sample that fools the verifier does not
+    decide, as it does in best-of-n.
+
+    Args:
+      answers: which answer each sample gives, as a number of 0 and more; -1 for none,
+        which never wins.
+      scores: of a verifier; in 0..1, say, since what is negative counts against.
+      correct: 1 or 0 per sample; an answer's own value is the mean over its samples.
+
+    Returns:
+      the value of the chosen answer; tied ones share it. 0 where no sample has one.
+
+    Raises:
+      ValueError: lengths that differ.
+
+    References:
+      Li et al. 2022. https://arxiv.org/abs/2206.02336
+
+    Example:
+      >>> weighted_vote([0, 0, 1], [0.4, 0.4, 0.7], [1, 1, 0])
+      1.0
+    """
+    labels, weights = np.asarray(answers), np.asarray(scores, np.float64)
+    values = np.asarray(correct, np.float64)
+    if not labels.shape == weights.shape == values.shape:
+        raise ValueError(
+            "weighted_vote: needs an answer, a score and a verdict per sample, got "
+            f"{labels.shape}, {weights.shape} and {values.shape}."
+        )
+    names = [name for name in np.unique(labels) if name >= 0]
+    if not names:
+        return 0.0
+    sums = np.array([weights[labels == name].sum() for name in names])
+    right = np.array([values[labels == name].mean() for name in names])
+    return float(right[sums == sums.max()].mean())
+
+
+def auc(scores: Scores, correct: Scores) -> float:
+    r"""How well scores tell right from wrong: the area under the ROC curve.
+
+        P(score of a right one > score of a wrong one) + P(equal) / 2
+
+    Args:
+      scores: higher is better.
+      correct: 1 or 0 per sample.
+
+    Returns:
+      the area: 1 for a perfect order, 0.5 for none; 0.5 where all are right or wrong.
+
+    Raises:
+      ValueError: lengths that differ.
+
+    Example:
+      >>> auc([0.1, 0.4, 0.4, 0.9], [0, 1, 0, 1])
+      0.875
+    """
+    ranked, labels = np.asarray(scores, np.float64), np.asarray(correct) > 0
+    if ranked.shape != labels.shape:
+        raise ValueError(
+            "auc: needs a score and a verdict per sample, got "
+            f"{ranked.shape} and {labels.shape}."
+        )
+    right, wrong = ranked[labels], np.sort(ranked[~labels])
+    if not len(right) or not len(wrong):
+        return 0.5
+    below = np.searchsorted(wrong, right, side="left")
+    up_to = np.searchsorted(wrong, right, side="right")
+    return float((below + up_to).mean() / (2 * len(wrong)))

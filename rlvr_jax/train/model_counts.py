@@ -30,6 +30,7 @@ from rlvr_jax.train.forward import completion_states, flat
 from rlvr_jax.train.loading import Model
 from rlvr_jax.train.micro_batches import Prompts
 from rlvr_jax.train.policy import architecture_of
+from rlvr_jax.train.reranking import Reranker, batch_scores
 from rlvr_jax.train.streaming import steering_engine
 from rlvr_jax.verifiers.base import Sample, Status
 from rlvr_jax.verifiers.pool import VerifierPool
@@ -47,6 +48,7 @@ def count(
     mesh: Mesh,
     *,
     base: Model | None = None,
+    reranker: Reranker | None = None,
     keep_texts: bool = False,
 ) -> list[ProblemCounts]:
     """Samples evaluation.num_generations completions of each problem and judges them.
@@ -60,18 +62,22 @@ def count(
       mesh: the devices.
       base: another model, of the same tokenizer, under which each completion is scored
         too.
+      reranker: a reward model, of the same tokenizer, whose scores choose among the
+        completions.
       keep_texts: write the completions down as well.
 
     Returns:
       One record per problem, with all that counts.py names.
 
     Raises:
-      UserError: the base has another tokenizer, or no prompt fits.
+      UserError: base or reranker have another tokenizer, or no prompt fits.
       VerifierFailure: too many checks failed.
     """
     evaluation = evaluation_of(config, model, problems, pool, mesh)
     if base is not None:
-        _check_same_tokens(model.tokenizer, base.tokenizer, problems)
+        _check_same_tokens(model.tokenizer, base.tokenizer, problems, "base")
+    if reranker is not None:
+        _check_same_tokens(model.tokenizer, reranker.tokenizer, problems, "scorer")
     kept = evaluation.prompts.problems
     control = evaluation.engine.control if evaluation.engine else Control()
     found = []
@@ -80,8 +86,9 @@ def count(
         if base is not None:
             logprobs["base_logprobs"] = _base_logprobs(base, batch, config)
         keys = _answers(kept, batch, pool)
+        scores = None if reranker is None else batch_scores(reranker, batch)
         found += [
-            _record(kept, batch, place, keys, logprobs, keep_texts, control)
+            _record(kept, batch, place, keys, logprobs, scores, keep_texts, control)
             for place in range(batch.used)
         ]
     return found
@@ -161,7 +168,7 @@ def _answers(
 
 
 def _record(
-    problems, batch, place, keys, logprobs, keep_texts, control: Control
+    problems, batch, place, keys, logprobs, scores, keep_texts, control: Control
 ) -> ProblemCounts:
     """The record of the problem at one place of a batch."""
     problem = problems[batch.rows[place]]
@@ -185,6 +192,7 @@ def _record(
         if control.close
         else (),
         ended=batch.ended[place].astype(int).tolist(),
+        scores=() if scores is None else scores[place].tolist(),
         completions=batch.scores.texts[span] if keep_texts else (),
         **{k: _means(v[place], batch.lengths[place]) for k, v in logprobs.items()},
     )
@@ -233,12 +241,12 @@ def _logprobs_under(
 
 
 def _check_same_tokens(
-    one: Tokenizer, other: Tokenizer, problems: Sequence[Problem]
+    one: Tokenizer, other: Tokenizer, problems: Sequence[Problem], name: str
 ) -> None:
     for problem in problems[:8]:
         text = problem.question
         if one.encode(text) != other.encode(text):
             raise UserError(
-                "the base splits text into other tokens than the model, so it cannot "
-                "score its completions; give a base of the same family"
+                f"the {name} splits text into other tokens than the model, so it "
+                f"cannot score its completions; give a {name} of the same family"
             )

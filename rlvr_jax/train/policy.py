@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import os
 import pathlib
 from typing import Any
 
@@ -161,6 +162,23 @@ def loaded_critic(
     path = config.critic.path
     if not path or config.objective.advantage != "gae":
         return None
+    return load_value_model(path, config, architecture, mesh)[1]
+
+
+def load_value_model(
+    path: str | os.PathLike[str], config: Config, architecture: Architecture, mesh: Mesh
+) -> tuple[nnx.GraphDef, dict[str, Any]]:
+    """A reward model in the form of a critic: its decoder's definition, its parameters.
+
+    Args:
+      path: a directory of `launch.reward_model` or of transformers.
+      config: how it is computed (model.*).
+      architecture: what it has to have.
+      mesh: where its parameters go.
+
+    Raises:
+      UserError: no reward model there, or one of another architecture.
+    """
     model = load_reward_model(
         path, architecture=architecture, shardings=lambda arch: _shardings(arch, mesh)
     )
@@ -170,8 +188,9 @@ def loaded_critic(
         parameters["head"] = jnp.zeros_like(parameters["embedding"])
     decoder = decoder_from(architecture, parameters, jnp.float32)
     _prepare(decoder, config, mesh)
-    return {
-        "decoder": nnx.split(decoder)[1],
+    graphdef, state = nnx.split(decoder)
+    return graphdef, {
+        "decoder": state,
         "value_head": jnp.asarray(model.score),
         "value_bias": jnp.zeros(()),
     }

@@ -1,11 +1,12 @@
-"""An outcome reward model: regression on what a verifier paid for completions.
+"""Reward models of outcomes and of steps: a scalar head on the model that was sampled.
 
     problems -> completions of a model, verified -> a scalar head on that model
 
-One bit per completion is all it learns from. `predict="end"` scores whole completions,
-as reward models do; `predict="tokens"` predicts the outcome after every token, which is
-a value function of the model that was sampled (both are verifiers of Cobbe et al. 2021,
-https://arxiv.org/abs/2110.14168).
+An outcome model has one bit per completion to learn from. `predict="end"` scores whole
+completions, as reward models do; `predict="tokens"` predicts the outcome after every
+token, which is a value function of the model that was sampled (both are verifiers of
+Cobbe et al. 2021, https://arxiv.org/abs/2110.14168). `predict="steps"` is a process
+reward model: it learns labels of steps (train/step_labels.py), by cross-entropy.
 """
 
 import functools
@@ -20,12 +21,14 @@ from flax import nnx
 from jaxtyping import Array, Float, Int
 
 from rlvr_jax.core.diagnostics import masked_mean
+from rlvr_jax.core.step_labels import step_loss
+from rlvr_jax.core.voting import auc
 from rlvr_jax.mesh.mesh import fetch
 from rlvr_jax.train.critic import new_critic, values_by
-from rlvr_jax.train.evaluation import Evaluation
+from rlvr_jax.train.evaluation import Batch, Evaluation
 from rlvr_jax.train.micro_batches import Prompts
 
-Predict = Literal["end", "tokens"]
+Predict = Literal["end", "tokens", "steps"]
 
 
 class Judged(NamedTuple):
@@ -36,17 +39,24 @@ class Judged(NamedTuple):
     completion_tokens: Int[np.ndarray, "N T"]
     completion_lengths: Int[np.ndarray, " N"]
     rewards: Float[np.ndarray, " N"]
+    step_labels: Float[np.ndarray, "N U"] | None = None
+    """At the place after each step, of U = T + 1, the first of which comes after the
+    question; NaN elsewhere. None: unknown."""
 
 
 class Fit(NamedTuple):
-    """How well scores predict what completions earned that no training saw."""
+    """How well scores predict rewards, or labels of steps, that no training saw."""
 
     completions: int
+    """Or steps."""
     reward_mean: float
     error: float
     """Mean squared error of the scores."""
     error_of_mean: float
     """The same of one number for all, the mean."""
+    auc: float
+    """How often, of two on either side of the middle reward, the better one has the
+    higher score."""
     bins: list[tuple[int, float, float]]
     """(completions, mean score, mean reward) of equal parts, by rising score: the last
     two agree where the model is calibrated."""
@@ -54,16 +64,19 @@ class Fit(NamedTuple):
 
 def judged(evaluation: Evaluation, parameters: nnx.State) -> Judged:
     """Samples completions of the evaluation's problems and has them verified."""
-    parts = []
-    for batch in evaluation.sampled(parameters):
-        prompts = fetch((batch.rollouts.prompt_tokens, batch.rollouts.prompt_lengths))
-        n, used = batch.lengths.shape[1], slice(0, batch.used)
-        rows = (batch.tokens, batch.lengths, batch.scores.rewards)
-        parts.append(
-            [np.repeat(array[used], n, axis=0) for array in prompts]
-            + [array[used].reshape(-1, *array.shape[2:]) for array in rows]
-        )
-    return Judged(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
+    parts = [judged_batch(batch) for batch in evaluation.sampled(parameters)]
+    return jax.tree.map(lambda *arrays: np.concatenate(arrays), *parts)
+
+
+def judged_batch(batch: Batch) -> Judged:
+    """The completions of a batch's problems that count."""
+    prompts = fetch((batch.rollouts.prompt_tokens, batch.rollouts.prompt_lengths))
+    n, used = batch.lengths.shape[1], slice(0, batch.used)
+    rows = (batch.tokens, batch.lengths, batch.scores.rewards)
+    return Judged(
+        *(np.repeat(array[used], n, axis=0) for array in prompts),
+        *(array[used].reshape(-1, *array.shape[2:]) for array in rows),
+    )
 
 
 def train_reward_model(
@@ -78,9 +91,10 @@ def train_reward_model(
     epochs: int = 1,
     seed: int = 0,
 ) -> tuple[dict[str, Any], list[float]]:
-    r"""Fits a head of one number, and the decoder below it, to the rewards.
+    r"""Fits a head of one number, and the decoder below it, to rewards or labels.
 
         loss = mean over completions, or over the places in them, of (score - reward)^2
+        loss = mean over labelled steps of `core.step_labels.step_loss`         "steps"
 
     Departs from the cross-entropy of most outcome reward models: of both the least is
     at the expected reward, and a score of this one is in the unit of the reward, which
@@ -91,8 +105,9 @@ def train_reward_model(
       policy: the parameters to start from; they stay as they are.
       width: of its states.
       data: what to learn from.
-      predict: "end" (the state after the last token) or "tokens" (after the question
-        and after every token).
+      predict: "end" (the state after the last token), "tokens" (after the question and
+        after every token) or "steps" (after each step, where `data` has labels; the
+        score is then a logit).
       learning_rate: of AdamW, along a cosine down to 0.
       batch_size: completions per update.
       epochs: passes over the data.
@@ -120,7 +135,7 @@ def train_reward_model(
         order = random.permutation(count)
         for start in range(0, count - size + 1, size):
             chosen = order[start : start + size]
-            batch = Judged(*(array[chosen] for array in data))
+            batch = _rows(data, chosen)
             parameters, state, loss = step(parameters, state, batch)
             losses.append(loss)
     return parameters, [float(loss) for loss in losses]
@@ -130,21 +145,28 @@ def scores_of(
     graphdef: nnx.GraphDef, parameters: dict[str, Any], data: Judged, batch_size: int
 ) -> Float[np.ndarray, " N"]:
     """The score of each completion: that of the state after its last token."""
-    score = jax.jit(functools.partial(_end_scores, graphdef=graphdef))
+    scores = place_scores(graphdef, parameters, data, batch_size)
+    return np.take_along_axis(scores, data.completion_lengths[:, None], axis=1)[:, 0]
+
+
+def place_scores(
+    graphdef: nnx.GraphDef, parameters: dict[str, Any], data: Judged, batch_size: int
+) -> Float[np.ndarray, "N U"]:
+    """The scores after the question and after each of T tokens: U = T + 1."""
     count = len(data.rewards)
     found = []
     for start in range(0, count, batch_size):
         # Rows of the first completion fill the last batch up.
         rows = np.arange(start, start + batch_size)
-        batch = Judged(*(array[np.where(rows < count, rows, 0)] for array in data))
-        found.append(np.asarray(score(parameters, batch)))
+        batch = _rows(data, np.where(rows < count, rows, 0))
+        found.append(np.asarray(fetch(_jitted_scores(parameters, batch, graphdef))))
     return np.concatenate(found)[:count]
 
 
 def fit(
     scores: Float[np.ndarray, " N"], rewards: Float[np.ndarray, " N"], bins: int = 5
 ) -> Fit:
-    """Compares scores with rewards.
+    """Compares scores with rewards, or with labels of steps.
 
     Example:
       >>> fit(np.array([0.2, 0.8]), np.array([0.0, 1.0]), bins=2).bins
@@ -157,6 +179,7 @@ def fit(
         reward_mean=float(rewards.mean()),
         error=float(((scores - rewards) ** 2).mean()),
         error_of_mean=float(rewards.var()),
+        auc=auc(scores, rewards > (rewards.min() + rewards.max()) / 2),
         bins=[
             (len(part), float(scores[part].mean()), float(rewards[part].mean()))
             for part in parts
@@ -179,7 +202,11 @@ def split_held_out(items: Sequence[Any], every: int = 10) -> tuple[list, list]:
 def _update(parameters, state, batch: Judged, *, graphdef, optimizer, predict: Predict):
     def loss(parameters):
         scores = _scores(parameters, batch, graphdef)
-        error = (scores - batch.rewards[:, None]) ** 2
+        if predict == "steps":
+            assert batch.step_labels is not None
+            error = step_loss(scores, jnp.nan_to_num(batch.step_labels))
+        else:
+            error = (scores - batch.rewards[:, None]) ** 2
         return masked_mean(error, _counted(scores, batch, predict)).value()
 
     value, gradients = jax.value_and_grad(loss)(parameters)
@@ -200,14 +227,19 @@ def _scores(parameters, batch: Judged, graphdef) -> Float[Array, "N U"]:
     return values_by(decoder, parameters, prompts, read)
 
 
+_jitted_scores = jax.jit(_scores, static_argnames="graphdef")
+
+
 def _counted(scores, batch: Judged, predict: Predict) -> Float[Array, "N U"]:
     """1 at the places whose scores are meant."""
+    if predict == "steps":
+        assert batch.step_labels is not None
+        return (~jnp.isnan(batch.step_labels)).astype(scores.dtype)
     place = jnp.arange(scores.shape[-1])
     last = batch.completion_lengths[:, None]
     counted = place == last if predict == "end" else place <= last
     return counted.astype(scores.dtype)
 
 
-def _end_scores(parameters, batch: Judged, *, graphdef) -> Float[Array, " N"]:
-    scores = _scores(parameters, batch, graphdef)
-    return (scores * _counted(scores, batch, "end")).sum(axis=-1)
+def _rows(data: Judged, chosen: Int[np.ndarray, " M"]) -> Judged:
+    return jax.tree.map(lambda array: array[chosen], data)

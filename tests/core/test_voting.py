@@ -1,13 +1,14 @@
-"""maj@k and best-of-k against all subsets."""
+"""maj@k and best-of-k against all subsets; votes with weights; the ROC curve."""
 
 import collections
 import itertools
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from rlvr_jax.core.passk import pass_curve
-from rlvr_jax.core.voting import best_of_k, majority_at_k
+from rlvr_jax.core.voting import auc, best_of_k, majority_at_k, weighted_vote
 
 
 def by_enumeration(answers, correct, k):
@@ -115,3 +116,36 @@ def test_best_by_the_label_is_pass_at_k():
     np.testing.assert_allclose(best_of_k(np.zeros(8), labels), np.full(8, 0.25))
     with pytest.raises(ValueError, match="score and a verdict"):
         best_of_k([], [])
+
+
+def test_a_vote_weighted_by_scores():
+    """TT-05: sums by hand, and equal scores are a plain vote of all."""
+    answers, correct = [0, 0, 1, 2, -1], [1, 1, 0, 0, 0]
+    assert weighted_vote(answers, [0.3, 0.3, 0.5, 0.1, 9], correct) == 1
+    assert weighted_vote(answers, [0.2, 0.3, 0.6, 0.1, 9], correct) == 0
+    # A tie shares; an answer that the verifier takes now and then counts its share.
+    assert weighted_vote(answers, [0.25, 0.25, 0.5, 0.1, 9], correct) == 0.5
+    assert weighted_vote([0, 0], [1, 1], [1, 0]) == 0.5
+    assert weighted_vote([-1, -1], [1, 1], [0, 0]) == 0
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        drawn = rng.integers(-1, 3, 9)
+        right = (drawn == 0) * 1
+        plain = majority_at_k(drawn, right)[-1]
+        assert weighted_vote(drawn, np.ones(9), right) == pytest.approx(plain)
+    with pytest.raises(ValueError, match="an answer, a score and a verdict per sample"):
+        weighted_vote([0], [1, 1], [1])
+
+
+def test_the_area_under_the_curve_is_that_of_mann_and_whitney():
+    """TT-08: against scipy's U / (n m), with ties."""
+    rng = np.random.default_rng(1)
+    for _ in range(10):
+        correct = rng.random(40) < 0.4
+        scores = rng.integers(0, 6, 40) + 2 * correct
+        u = stats.mannwhitneyu(scores[correct], scores[~correct]).statistic
+        expected = u / (correct.sum() * (~correct).sum())
+        assert auc(scores, correct) == pytest.approx(expected)
+    assert auc([1, 2], [1, 1]) == 0.5
+    with pytest.raises(ValueError, match="a score and a verdict per sample"):
+        auc([1.0], [1, 0])

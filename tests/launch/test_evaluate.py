@@ -7,20 +7,15 @@ import pathlib
 import jax
 import numpy as np
 import pytest
-from flax import nnx
 
 from launch import evaluate
 from rlvr_jax import config as config_lib
 from rlvr_jax.analysis.counts import ProblemCounts, read_counts, write_counts
-from rlvr_jax.config import CheckpointConfig
-from rlvr_jax.data.tokenizer import load_tokenizer
 from rlvr_jax.mesh.mesh import make_mesh
-from rlvr_jax.models.weights import save_decoder
-from rlvr_jax.train.checkpoint import Checkpoints
 from rlvr_jax.train.loading import load_model, problems_of, settings_of
-from rlvr_jax.train.policy import architecture_of, make_decoder, new_state
 from tests import tiny
 from tests.end_to_end import tiny_recipe
+from tests.launch.made import made_run
 
 DATA = pathlib.Path(__file__).parents[1] / "data" / "passk"
 PUBLISHED = [str(DATA / f"deepscaler32k_{name}.jsonl.gz") for name in ("base", "rl")]
@@ -138,23 +133,9 @@ def test_faults_are_said_in_a_line(tmp_path):
 
 @pytest.fixture(scope="module")
 def run_folder(tmp_path_factory):
-    """A run as it stands after a checkpoint: settings, state, exported model."""
+    """A run as it stands after a checkpoint, and its parameters."""
     folder = tmp_path_factory.mktemp("run")
-    config = tiny_recipe.get_config()
-    config.run_dir = str(folder)
-    config_lib.save(config, folder / "config.json")
-    tokenizer = load_tokenizer("")
-    mesh = make_mesh((1, 1, 1), jax.devices()[:1])
-    graphdef, parameters = make_decoder(
-        config, architecture_of(config.model, tokenizer.vocab_size), mesh
-    )
-    plan = tiny.plan(graphdef)
-    checkpoints = Checkpoints(folder / "checkpoints", CheckpointConfig(keep=1))
-    checkpoints.save(new_state(parameters, plan), 3, {"before": None})
-    checkpoints.close()
-    tokenizer.save(folder / "model")
-    save_decoder(nnx.merge(graphdef, parameters), folder / "model", source=None)
-    return folder, parameters
+    return folder, made_run(folder)[1]
 
 
 def test_a_checkpoint_brings_its_settings(run_folder):

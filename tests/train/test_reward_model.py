@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -13,9 +14,16 @@ from rlvr_jax.core.gae import gae
 from rlvr_jax.core.returns import token_rewards
 from rlvr_jax.train import reward_model
 from rlvr_jax.train.critic import critic_metrics, new_critic, values_by
-from rlvr_jax.train.evaluation import Evaluation
+from rlvr_jax.train.evaluation import Batch, Evaluation
 from rlvr_jax.train.micro_batches import Prompts
-from rlvr_jax.train.reward_model import Judged, fit, scores_of, train_reward_model
+from rlvr_jax.train.reward_model import (
+    Judged,
+    Predict,
+    fit,
+    place_scores,
+    scores_of,
+    train_reward_model,
+)
 from tests import bigram, tiny
 
 PLANTED = np.array([0.1, 0.35, 0.6, 0.9])
@@ -45,7 +53,7 @@ def planted(count: int, seed: int) -> tuple[Judged, np.ndarray]:
 
 
 @functools.cache
-def trained(predict: str):
+def trained(predict: Predict):
     graphdef, policy = bigram.policy()
     parameters, losses = train_reward_model(
         graphdef,
@@ -76,6 +84,12 @@ def test_it_is_calibrated_on_planted_data():
     # The least error there is: the mean of p (1 - p) over the four kinds.
     assert judged.error == pytest.approx((PLANTED * (1 - PLANTED)).mean(), abs=0.012)
     assert judged.error_of_mean == pytest.approx(0.25, abs=0.01)
+    # TT-08: and the best order there is, that of the planted features: of a right and
+    # a wrong completion the right one is of the better kind, or of the same (half).
+    better = np.tril(np.ones((4, 4)), -1) + 0.5 * np.eye(4)
+    best = PLANTED @ better @ (1 - PLANTED) / (PLANTED.sum() * (1 - PLANTED).sum())
+    assert best == pytest.approx(3.32375 / (1.95 * 2.05))
+    assert judged.auc == pytest.approx(best, abs=0.03)
     # As transformers holds it: no bias.
     assert float(parameters["value_bias"]) == 0
 
@@ -93,6 +107,46 @@ def test_after_every_token_it_is_a_value_function():
     at_end = values[np.arange(2000), data.completion_lengths]
     found = [at_end[kinds == kind].mean() for kind in range(4)]
     np.testing.assert_allclose(found, PLANTED, atol=0.07)
+
+
+def planted_steps(count: int, seed: int) -> tuple[Judged, np.ndarray]:
+    """As `planted`, with a label after every second token, which alone says how likely
+    it is 1; and the chance that is planted there (NaN: no label)."""
+    rng = np.random.default_rng(seed)
+    data, _ = planted(count, seed)
+    kinds = rng.integers(0, 4, data.completion_tokens.shape)
+    chances = np.full((count, LENGTH + 1), np.nan, np.float32)
+    chances[:, 2::2] = PLANTED[kinds[:, 1::2]]
+    labels = np.where(np.isnan(chances), np.nan, rng.random(chances.shape) < chances)
+    return data._replace(
+        completion_tokens=(5 + kinds).astype(np.int32),
+        step_labels=labels.astype(np.float32),
+    ), chances
+
+
+def test_a_model_of_steps_learns_their_chances():
+    """PROC-02: by cross-entropy, from one bit per step; the least there is, the mean
+    entropy of the four chances, .521 nats. Rewards are not read."""
+    graphdef, policy = bigram.policy()
+    data, _ = planted_steps(2000, 0)
+    parameters, losses = train_reward_model(
+        graphdef,
+        policy,
+        8,
+        data._replace(rewards=np.full(2000, np.nan, np.float32)),
+        predict="steps",
+        learning_rate=0.03,
+        batch_size=100,
+        epochs=4,
+    )
+    entropy = -(PLANTED * np.log(PLANTED) + (1 - PLANTED) * np.log(1 - PLANTED)).mean()
+    assert losses[0] == pytest.approx(np.log(2))
+    assert np.mean(losses[-20:]) == pytest.approx(entropy, abs=0.03)
+    held_out, chances = planted_steps(1000, 1)
+    scores = place_scores(graphdef, parameters, held_out, batch_size=300)
+    for chance in PLANTED:
+        found = 1 / (1 + np.exp(-scores[chances == np.float32(chance)]))
+        assert found.mean() == pytest.approx(chance, abs=0.05)
 
 
 def along_the_way(count: int, seed: int) -> Judged:
@@ -113,7 +167,7 @@ def along_the_way(count: int, seed: int) -> Judged:
     )
 
 
-def at_step_0(predict: str) -> tuple[dict[str, float], np.ndarray]:
+def at_step_0(predict: Any) -> tuple[dict[str, float], np.ndarray]:
     """The critic's metrics, and the mean advantage by place, of 2,000 completions."""
     graphdef, policy = bigram.policy()
     parameters = new_critic(policy, 8)
@@ -190,14 +244,6 @@ def test_completions_are_taken_with_their_own_prompts_and_rewards():
     class Scores:
         rewards: np.ndarray
 
-    @dataclasses.dataclass
-    class Batch:
-        rollouts: object
-        used: int
-        tokens: np.ndarray
-        lengths: np.ndarray
-        scores: Scores
-
     class TwoBatches(Evaluation):
         def __init__(self):
             pass
@@ -207,14 +253,20 @@ def test_completions_are_taken_with_their_own_prompts_and_rewards():
             for first, used in ((0, 2), (2, 1)):
                 ids = np.array([first, (first + 1) % 3])
                 yield Batch(
+                    rows=ids,
                     rollouts=tiny_rollouts(ids),
                     used=used,
+                    ended=np.ones((2, 2), bool),
+                    strict=None,
                     tokens=10 * ids[:, None, None] + np.arange(2)[None, :, None],
                     lengths=np.ones((2, 2), int),
-                    scores=Scores(ids[:, None] + np.array([[0.0, 0.5]])),
+                    scores=scores(ids[:, None] + np.array([[0.0, 0.5]])),
                 )
 
-    def tiny_rollouts(ids):
+    def scores(rewards) -> Any:
+        return Scores(rewards)
+
+    def tiny_rollouts(ids) -> Any:
         @dataclasses.dataclass
         class Rollouts:
             prompt_tokens: jax.Array
