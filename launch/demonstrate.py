@@ -17,13 +17,11 @@ from collections.abc import Sequence
 import jax
 
 from rlvr_jax.data.modes import in_both_modes
-from rlvr_jax.data.problems import load_problems
 from rlvr_jax.mesh.mesh import make_mesh, rearranged
 from rlvr_jax.rollout.scoring import VerifierFailure
 from rlvr_jax.train import loading
 from rlvr_jax.train.demonstrations import Rules, sample_demonstrations
 from rlvr_jax.train.model_counts import evaluation_of
-from rlvr_jax.validate import validate
 from rlvr_jax.verifiers.identify import LANGUAGES
 from rlvr_jax.verifiers.pool import VerifierPool
 
@@ -81,18 +79,14 @@ def _parser() -> argparse.ArgumentParser:
 
 def _run(arguments: argparse.Namespace) -> None:
     target = pathlib.Path(arguments.checkpoint).expanduser()
-    changes = {
-        "evaluation.num_generations": arguments.n,
-        "evaluation.temperature": arguments.temperature,
-        # Not read here, but at 0 the two above would be refused.
-        "evaluation.prompts": arguments.prompts or 1,
-        "data.train": arguments.data,
-        "seed": arguments.seed,
-    }
-    config = loading.settings_of(
-        target, {name: value for name, value in changes.items() if value is not None}
+    config, problems = loading.training_problems(
+        target,
+        data=arguments.data,
+        prompts=arguments.prompts,
+        num_generations=arguments.n,
+        temperature=arguments.temperature,
+        seed=arguments.seed,
     )
-    validate(config)
     rules = Rules(
         per_problem=arguments.per_problem,
         shortest=arguments.shortest,
@@ -102,12 +96,6 @@ def _run(arguments: argparse.Namespace) -> None:
         drop_branching=arguments.drop_branching,
     )
     arguments.output.parent.mkdir(parents=True, exist_ok=True)  # before the work
-    problems = load_problems(
-        config.data,
-        split="train",
-        default_verifier=config.reward.verifier,
-        seed=config.seed,
-    )[: arguments.prompts]
     mesh = rearranged(make_mesh(config.mesh.shape), config.mesh.rollout_shape)
     model = loading.load_model(config, target, mesh)
     with VerifierPool(config.reward.workers, config.reward.timeout_s) as pool:

@@ -11,14 +11,14 @@ python -m launch.report runs/sweeps/NAME     the table of a sweep (launch.sweep)
 import argparse
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import rich.box
 import rich.console
 import rich.table
 
 from rlvr_jax.analysis import growth, hypotheses, plateau, report, sweeps
-from rlvr_jax.analysis.runs import load_run
+from rlvr_jax.analysis.runs import Run, load_run
 from rlvr_jax.analysis.sweep_page import write_sweep_report
 
 
@@ -100,14 +100,20 @@ def _sweep(arguments: argparse.Namespace) -> None:
     print(f"report: {path}", file=sys.stderr if arguments.json else sys.stdout)
 
 
-def _plateau(arguments: argparse.Namespace) -> None:
-    """Prints the checklist of each run, or its findings as a JSON line."""
-    console = rich.console.Console()
-    for folder in arguments.run_dir:
+def _runs(folders: Iterable[str]) -> Iterator[Run]:
+    """The runs of folders one by one; ends with an error at one that cannot be read."""
+    for folder in folders:
         try:
             run = load_run(folder)
         except (OSError, ValueError) as error:
             sys.exit(f"launch.report: {error}")
+        yield run
+
+
+def _plateau(arguments: argparse.Namespace) -> None:
+    """Prints the checklist of each run, or its findings as a JSON line."""
+    console = rich.console.Console()
+    for run in _runs(arguments.run_dir):
         findings = plateau.checklist(run)
         first, flat = plateau.first_abnormal(findings), plateau.reward_is_flat(run)
         if arguments.json:
@@ -133,11 +139,7 @@ def _plateau(arguments: argparse.Namespace) -> None:
 def _growth(arguments: argparse.Namespace) -> None:
     """Prints the three curves of each run, their slopes and what acts on length."""
     console = rich.console.Console()
-    for folder in arguments.run_dir:
-        try:
-            run = load_run(folder)
-        except (OSError, ValueError) as error:
-            sys.exit(f"launch.report: {error}")
+    for run in _runs(arguments.run_dir):
         found = growth.growth(run)
         if arguments.json:
             row = {"run": run.name, "paid": found.paid}

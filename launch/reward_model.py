@@ -23,7 +23,6 @@ import numpy as np
 from flax import nnx
 
 from rlvr_jax.config import Config
-from rlvr_jax.data.problems import load_problems
 from rlvr_jax.data.tokenizer import stop_ids
 from rlvr_jax.mesh.mesh import make_mesh
 from rlvr_jax.models.lora import merged
@@ -33,7 +32,6 @@ from rlvr_jax.train import loading, reward_model, step_labels
 from rlvr_jax.train.evaluation import Evaluation
 from rlvr_jax.train.model_counts import evaluation_of
 from rlvr_jax.train.policy import architecture_of
-from rlvr_jax.validate import validate
 from rlvr_jax.verifiers.pool import VerifierPool
 
 
@@ -92,23 +90,14 @@ def _parser() -> argparse.ArgumentParser:
 
 def _run(arguments: argparse.Namespace) -> None:
     target = pathlib.Path(arguments.checkpoint).expanduser()
-    changes = {
-        "evaluation.num_generations": arguments.n,
-        "evaluation.temperature": arguments.temperature,
-        "evaluation.prompts": arguments.prompts,
-        "data.train": arguments.data,
-        "seed": arguments.seed,
-    }
-    config = loading.settings_of(
-        target, {name: value for name, value in changes.items() if value is not None}
+    config, problems = loading.training_problems(
+        target,
+        data=arguments.data,
+        prompts=arguments.prompts,
+        num_generations=arguments.n,
+        temperature=arguments.temperature,
+        seed=arguments.seed,
     )
-    validate(config)
-    problems = load_problems(
-        config.data,
-        split="train",
-        default_verifier=config.reward.verifier,
-        seed=config.seed,
-    )[: arguments.prompts]
     parts = reward_model.split_held_out(problems)
     if not all(parts):
         raise ValueError(

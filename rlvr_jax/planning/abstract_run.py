@@ -19,11 +19,11 @@ from rlvr_jax.models.architecture import Architecture
 from rlvr_jax.planning.work import Work, work_of
 from rlvr_jax.rollout.sampler import Sampling
 from rlvr_jax.train.abstract import StandIn, abstract_state, stand_in
-from rlvr_jax.train.optimizer import make_critic_optimizer, make_optimizer
 from rlvr_jax.train.policy import abstract_decoder
 from rlvr_jax.train.sampler_plan import SamplerPlan, sampler_plan
 from rlvr_jax.train.state import StepPlan
 from rlvr_jax.train.step import Extras
+from rlvr_jax.train.step_plan import step_plan_of
 from rlvr_jax.types import Rollouts
 
 
@@ -70,32 +70,14 @@ def abstract_run(
         row_spec(rollout_mesh, (prompts, work.generations), setting=apart)
 
     graphdef, shapes = abstract_decoder(config, architecture, mesh)
-    dtype = jnp.dtype(config.model.dtype)
-    critic = {}
-    if work.critic_updates:
-        critic = {
-            "critic": config.critic,
-            "critic_optimizer": make_critic_optimizer(config),
-        }
-    plan = StepPlan(
-        graphdef=graphdef,
-        optimizer=make_optimizer(config),
-        objective=config.objective,
-        batch=config.batch,
-        max_completion_tokens=config.rollout.max_completion_tokens,
-        temperature=config.rollout.temperature,
-        mesh=mesh,
-        dtype=dtype,
-        logprob_kernel=config.model.logprob_kernel,
-        **critic,
-    )
+    plan = step_plan_of(config, graphdef, mesh)
     return AbstractRun(
         work=work,
         plan=plan,
         state=abstract_state(shapes, plan, num_problems=work.prompts),
         parameters=_on(shapes, jnp.dtype("float32"), mesh),
         sampler=sampler_plan(config, architecture, plan, shapes, rollout_mesh),
-        weights=_on(shapes, dtype, rollout_mesh),
+        weights=_on(shapes, plan.dtype, rollout_mesh),
         sampling=Sampling.from_config(config.rollout, (0, 1)),
     )
 

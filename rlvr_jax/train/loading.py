@@ -24,6 +24,7 @@ from rlvr_jax.errors import UserError
 from rlvr_jax.train.checkpoint import Checkpoints
 from rlvr_jax.train.policy import architecture_of, make_decoder
 from rlvr_jax.train.sampler_plan import weights_program
+from rlvr_jax.validate import validate
 
 
 class Model(NamedTuple):
@@ -68,6 +69,48 @@ def settings_of(target: pathlib.Path, changes: Mapping[str, Any]) -> Config:
         section = functools.reduce(getattr, path, config)
         setattr(section, last, value)
     return config
+
+
+def training_problems(
+    target: pathlib.Path,
+    *,
+    data: str | None,
+    prompts: int | None,
+    num_generations: int,
+    temperature: float,
+    seed: int | None,
+) -> tuple[Config, list[Problem]]:
+    """A model's settings, changed and checked, and training problems to sample it on.
+
+    Args:
+      target: as for `settings_of`.
+      data: a source as of data.train; None: the run's.
+      prompts: only the first so many problems; None: all.
+      num_generations: completions of each.
+      temperature: of sampling them.
+      seed: None: the run's.
+
+    Raises:
+      UserError: as `settings_of`; the settings cannot run, or the data not be read.
+      FileNotFoundError: there is nothing at the path.
+    """
+    changes = {
+        "evaluation.num_generations": num_generations,
+        "evaluation.temperature": temperature,
+        # Not read here, but at 0 the two above would be refused.
+        "evaluation.prompts": prompts or 1,
+        "data.train": data,
+        "seed": seed,
+    }
+    config = settings_of(target, {n: v for n, v in changes.items() if v is not None})
+    validate(config)
+    problems = load_problems(
+        config.data,
+        split="train",
+        default_verifier=config.reward.verifier,
+        seed=config.seed,
+    )
+    return config, problems[:prompts]
 
 
 def problems_of(config: Config, data: str) -> list[Problem]:

@@ -9,7 +9,6 @@ import sys
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 from flax import nnx
 from jax.sharding import Mesh
 
@@ -32,7 +31,6 @@ from rlvr_jax.train.batches import PromptBatches, slots_for
 from rlvr_jax.train.cross_questions import CrossQuestions
 from rlvr_jax.train.device_checks import check_processes, check_row_devices
 from rlvr_jax.train.evaluation import Evaluation, strict_scorer
-from rlvr_jax.train.optimizer import make_critic_optimizer, make_optimizer
 from rlvr_jax.train.policy import (
     abstract_parameters,
     architecture_of,
@@ -42,6 +40,7 @@ from rlvr_jax.train.policy import (
 )
 from rlvr_jax.train.sampler_plan import SamplerPlan, sampler_plan
 from rlvr_jax.train.state import StepPlan
+from rlvr_jax.train.step_plan import step_plan_of
 from rlvr_jax.train.streaming import steering_engine
 from rlvr_jax.train.warmup import Warmup
 from rlvr_jax.validate import ConfigError
@@ -130,20 +129,7 @@ def prepare(config: Config, pool: VerifierPool, *, resumes: bool = False) -> Set
         config.rollout.num_generations,
         mesh,
     )
-    step_plan = StepPlan(
-        graphdef=graphdef,
-        optimizer=make_optimizer(config),
-        objective=config.objective,
-        batch=config.batch,
-        max_completion_tokens=config.rollout.max_completion_tokens,
-        temperature=config.rollout.temperature,
-        mesh=mesh,
-        dtype=jnp.dtype(config.model.dtype),
-        logprob_kernel=config.model.logprob_kernel,
-        replay_routing=config.rollout.replay_routing,
-        seed=config.seed,
-        **_critic(config),
-    )
+    step_plan = step_plan_of(config, graphdef, mesh)
     sampler = sampler_plan(config, architecture, step_plan, parameters, rollout_mesh)
     sampling = Sampling.from_config(config.rollout, end_ids)
     scorer = make_scorer(config, tokenizer, train.problems, reads, pool)
@@ -185,13 +171,6 @@ def prepare(config: Config, pool: VerifierPool, *, resumes: bool = False) -> Set
         else None,
         warmup=_warmup(config, train, tokenizer, batches, step_plan),
     )
-
-
-def _critic(config: Config) -> dict[str, Any]:
-    """The fields of the plan that only a critic has."""
-    if config.objective.advantage != "gae":
-        return {}
-    return {"critic": config.critic, "critic_optimizer": make_critic_optimizer(config)}
 
 
 def versions() -> dict[str, str]:
