@@ -65,8 +65,8 @@ def growth(run: Run) -> Growth:
     for name, metric in CURVES.items():
         if metric in run.metrics:
             series = run.metrics[metric]
-            # A step without a right, or a wrong, answer has length 0 there.
-            there = series.values > 0 if "length" in name else series.values >= 0
+            # Of a step without a right, or a wrong, answer `load_run` has no length.
+            there = np.isfinite(series.values)
             slopes[name] = _slope(series.steps[there], series.values[there])
     shares = np.array([each.reflection for each in logged])
     slopes["reflection"] = _slope(np.array(steps), shares)

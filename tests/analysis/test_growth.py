@@ -87,6 +87,15 @@ def test_wrong_answers_grow_where_their_length_divides_them(tmp_path):
     assert all(each.slopes["accuracy"].grows for each in found.values())
 
 
+def test_a_step_without_wrong_answers_says_nothing_of_their_length(tmp_path):
+    """The metric is 0 there: lengths 4, 5, 6, none, 8 rise by 1 a step all the same;
+    with the 0 least squares would have .3."""
+    wrong = np.array([4.0, 5.0, 6.0, 0.0, 8.0])
+    curves = {"pass_rate/mean": np.full(5, 0.5), "completion/length_wrong": wrong}
+    found = growth(write_run(tmp_path / "a", curves))
+    assert found.slopes["length of wrong answers"].value == pytest.approx(1.0)
+
+
 def test_settings_that_act_on_length_are_named(tmp_path):
     curves = {"pass_rate/mean": np.zeros(3), "completion/length_correct": np.zeros(3)}
     objective = {"length_reward_weight": 0.5, "overlong_buffer_tokens": 4}

@@ -112,6 +112,10 @@ def test_replayed_routes_are_those_that_are_used(decoder):
     other = (of_answers + 1) % tiny_experts.EXPERTS
     moved, picked = run(decoder, of_prompts, other)
     assert np.abs(moved[1] - states[1]).max() > 0.01
+    # The prompt's tokens follow theirs, which shows in the last of them and beyond.
+    elsewhere, _ = run(decoder, (of_prompts + 1) % tiny_experts.EXPERTS, of_answers)
+    for ours, before in zip(elsewhere, states, strict=True):
+        assert np.abs(ours - before).max() > 0.01
     # The first layer's routers have seen the same tokens, whatever was forced there...
     np.testing.assert_array_equal(picked[0], of_answers[0])
     # ... and what they would pick is reported, not what was forced.

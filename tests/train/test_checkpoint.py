@@ -334,7 +334,10 @@ def test_the_best_and_every_so_many_stay(opened, tmp_path):
     assert kept == {"2", "4", "7"}
 
 
-def test_what_was_evaluated_after_it_was_saved_is_a_candidate(opened, tmp_path):
+@pytest.mark.parametrize(("later", "stays"), [(0.7, "4"), (0.6, "2")])
+def test_what_was_evaluated_after_it_was_saved_is_a_candidate(
+    opened, tmp_path, later, stays
+):
     """As at the end of a run that then goes on for more steps, in a new process."""
     settings = CheckpointConfig(keep=1, keep_best=1)
     checkpoints = opened(settings=settings)
@@ -346,12 +349,12 @@ def test_what_was_evaluated_after_it_was_saved_is_a_candidate(opened, tmp_path):
     checkpoints = opened(settings=settings)
     for step in (3, 4):
         checkpoints.save(a_state(seed=step), step, {})
-    checkpoints.best.note(4, 0.7)
+    checkpoints.best.note(4, later)
     checkpoints.save(a_state(seed=5), 5, {})
     checkpoints.close()
     # Of equal scores the newer; 2 had stayed until then.
     kept = {path.name for path in (tmp_path / "checkpoints").iterdir()}
-    assert kept == {"4", "5"}
+    assert kept == {stays, "5"}
 
 
 def test_a_disk_that_is_full_leaves_the_last_checkpoint(opened, monkeypatch):
