@@ -13,7 +13,7 @@ from rlvr_jax.mesh.processes import anywhere, failing_together
 from rlvr_jax.train.abstract import StandIn
 from rlvr_jax.train.checksums import check_sums, host_checksums, text_checksum
 from rlvr_jax.train.late_tracebacks import without_late_tracebacks
-from rlvr_jax.train.preservation import Best, preservation
+from rlvr_jax.train.preservation import Best, preservation, superseded
 from rlvr_jax.train.state import TrainState
 
 SPOILT = "spoilt_checkpoints"
@@ -38,8 +38,9 @@ class Checkpoints:
         """Opens (or makes) the folder; a half-written checkpoint in it is ignored."""
         without_late_tracebacks()
         self.best = Best(settings.keep_best, directory.parent / SCORES)
+        self._policy = preservation(settings, self.best)
         options = ocp.CheckpointManagerOptions(
-            preservation_policy=preservation(settings, self.best),
+            preservation_policy=self._policy,
             enable_async_checkpointing=True,
         )
         self._manager = ocp.CheckpointManager(
@@ -140,6 +141,15 @@ class Checkpoints:
             self._manager.reload()
             if jax.process_index() == 0:
                 print(f"The run goes on from step {self.latest}.", flush=True)
+
+    def drop_superseded(self) -> None:
+        """Deletes what newer ones have replaced, as each save does at its end.
+
+        A process killed between writing the last checkpoint and deleting the oldest
+        leaves one too many, which no further save of a finished run would take away.
+        """
+        for step in superseded(self._policy, self._manager.all_steps()):
+            self._manager.delete(step)
 
     def _restore(
         self, step: int, like: TrainState | StandIn

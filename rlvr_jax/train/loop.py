@@ -191,6 +191,7 @@ class _Run:
         self.stall.restore(extra["stall"])
         self.collect.restore(extra)
         self.ahead.resume(state.behaviour, int(state.step))
+        self.checkpoints.drop_superseded()
         return dataclasses.replace(state, behaviour=None), int(state.step)
 
     def _save(self, state: TrainState, step: int) -> None:

@@ -1,5 +1,7 @@
 """Which checkpoints of a run stay when a newer one is there."""
 
+import dataclasses
+import datetime
 import json
 import pathlib
 from collections.abc import Sequence
@@ -52,3 +54,23 @@ def preservation(
             preservation_policy.EveryNSteps(interval_steps=settings.keep_every_steps)
         )
     return preservation_policy.AnyPreservationPolicy(policies)
+
+
+@dataclasses.dataclass
+class _Numbered:
+    """What our policies look at in a checkpoint: its step."""
+
+    step: int
+    metrics: dict[str, Any] | None = None
+    time: datetime.datetime = datetime.datetime.min
+
+
+def superseded(
+    policy: preservation_policy.AnyPreservationPolicy, steps: Sequence[int]
+) -> list[int]:
+    """Those of the checkpoints at `steps` that the policy does not keep."""
+    known = [_Numbered(step) for step in sorted(steps)]
+    stay = policy.should_preserve(
+        known, context=preservation_policy.PreservationContext()
+    )
+    return [c.step for c, stays in zip(known, stay, strict=True) if not stays]

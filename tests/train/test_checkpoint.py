@@ -334,6 +334,22 @@ def test_the_best_and_every_so_many_stay(opened, tmp_path):
     assert kept == {"2", "4", "7"}
 
 
+def test_one_too_many_is_dropped_where_a_run_goes_on(opened, tmp_path):
+    """As a kill leaves it between the last save and the deletion of the oldest."""
+    checkpoints = opened(settings=CheckpointConfig(keep=6))
+    for step in range(1, 7):
+        checkpoints.save(a_state(seed=step), step, {})
+    checkpoints.close()
+    checkpoints = opened(
+        settings=CheckpointConfig(keep=2, keep_best=1, keep_every_steps=4)
+    )
+    checkpoints.best.note(2, 0.9)
+    checkpoints.drop_superseded()
+    kept = {path.name for path in (tmp_path / "checkpoints").iterdir()}
+    assert kept == {"2", "4", "5", "6"}
+    assert_equal(checkpoints.restore(like=a_state())[0], a_state(seed=6))
+
+
 @pytest.mark.parametrize(("later", "stays"), [(0.7, "4"), (0.6, "2")])
 def test_what_was_evaluated_after_it_was_saved_is_a_candidate(
     opened, tmp_path, later, stays
