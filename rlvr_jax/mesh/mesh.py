@@ -109,9 +109,11 @@ def row_devices(mesh: Mesh | AbstractMesh) -> int:
 
 
 def row_spec(
-    mesh: Mesh, shape: Sequence[int], *, setting: str = SHAPE
+    mesh: Mesh | AbstractMesh, shape: Sequence[int], *, setting: str = SHAPE
 ) -> PartitionSpec:
-    """Splits the first axis that all row devices divide: prompts, else completions.
+    """Splits prompts over all row devices, or completions, or each over one axis.
+
+    Of the ways that divide, the one where a device reads the fewest prompts.
 
     Args:
       mesh: the devices.
@@ -119,25 +121,63 @@ def row_spec(
       setting: where the mesh's shape comes from, for errors.
 
     Raises:
-      UserError: neither of the first two axes divides.
+      UserError: none of these divides.
     """
-    parts = row_devices(mesh)
-    if parts == 1:
+    if row_devices(mesh) == 1:
         return PartitionSpec()
-    for axis, size in enumerate(shape[:2]):
-        if size % parts == 0:
-            return PartitionSpec(*[None] * axis, ROW_AXES)
+    prompts, completions = (*shape, 1)[:2]
+    data, fsdp = ROW_AXES
+    ways = [
+        (_parts(mesh, by_prompt), by_prompt, by_completion)
+        for by_prompt, by_completion in (
+            (ROW_AXES, None),
+            (None, ROW_AXES),
+            (data, fsdp),
+            (fsdp, data),
+        )
+        if prompts % _parts(mesh, by_prompt) == 0
+        and completions % _parts(mesh, by_completion) == 0
+    ]
+    if ways:
+        _, by_prompt, by_completion = max(ways, key=lambda way: way[0])
+        whole = by_completion is None
+        return PartitionSpec(by_prompt, *() if whole else (by_completion,))
+    sizes = " x ".join(str(mesh.shape[axis]) for axis in ROW_AXES)
     raise UserError(
-        f"row_spec: {parts} row devices ({setting}, data x fsdp) divide neither axis "
-        f"of a batch of {tuple(shape[:2])} (prompts, completions per prompt). Change "
-        f"batch.prompts_per_step, batch.micro_batch_size or {setting}."
+        f"row_spec: {sizes} row devices ({setting}, data x fsdp) divide neither axis "
+        f"of a batch of {tuple(shape[:2])} (prompts, completions per prompt), together "
+        "or one each. Change batch.prompts_per_step, batch.micro_batch_size or "
+        f"{setting}."
     )
 
 
-def rows_divide(mesh: Mesh, shape: Sequence[int]) -> bool:
+def _parts(mesh: Mesh | AbstractMesh, axes: str | tuple[str, ...] | None) -> int:
+    """Into how many an entry of a PartitionSpec splits an axis."""
+    names = (axes,) if isinstance(axes, str) else axes or ()
+    return math.prod(mesh.shape[name] for name in names)
+
+
+def prompt_spec(rows: PartitionSpec) -> PartitionSpec:
+    """How [P, ...] is split where [P, G, ...] is split by `rows`.
+
+    Devices that share a prompt's completions each hold the whole prompt.
+    """
+    return PartitionSpec(rows[0]) if rows and rows[0] else PartitionSpec()
+
+
+def prompts_per_device(mesh: Mesh | AbstractMesh, shape: Sequence[int]) -> int:
+    """Of a batch that `row_spec` splits, the prompts that one device reads."""
+    by_prompt = prompt_spec(row_spec(mesh, shape))
+    return shape[0] // _parts(mesh, by_prompt[0] if by_prompt else None)
+
+
+def rows_divide(mesh: Mesh | AbstractMesh, shape: Sequence[int]) -> bool:
     """Whether `row_spec` splits such a batch."""
-    parts = row_devices(mesh)
-    return any(size % parts == 0 for size in shape[:2])
+    try:
+        row_spec(mesh, shape)
+    except UserError:
+        return False
+    return True
 
 
 def constrain_rows(prompts: Any, rows: Any, mesh: Mesh) -> tuple[Any, Any]:
@@ -149,12 +189,11 @@ def constrain_rows(prompts: Any, rows: Any, mesh: Mesh) -> tuple[Any, Any]:
       mesh: the devices.
     """
     spec = row_spec(mesh, jax.tree.leaves(rows)[0].shape)
-    by_prompt = spec if len(spec) == 1 else PartitionSpec()
 
     def constrain(tree, spec):
         return jax.lax.with_sharding_constraint(tree, NamedSharding(mesh, spec))
 
-    return constrain(prompts, by_prompt), constrain(rows, spec)
+    return constrain(prompts, prompt_spec(spec)), constrain(rows, spec)
 
 
 def put(array: np.ndarray, mesh: Mesh, spec: PartitionSpec) -> jax.Array:

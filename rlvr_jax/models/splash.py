@@ -16,7 +16,7 @@ from jax.experimental.pallas.ops.tpu import splash_attention as library
 from jax.sharding import Mesh, PartitionSpec
 from jaxtyping import Array, Bool, Float
 
-from rlvr_jax.mesh.mesh import row_spec
+from rlvr_jax.mesh.mesh import prompt_spec, row_spec, rows_divide
 
 LEAST_QUERIES = 128
 """Fewer would leave most of a tile empty."""
@@ -93,12 +93,11 @@ def splash_attention(
 
 
 def _row_specs(mesh: Mesh, count: int, groups: int) -> tuple[tuple, tuple]:
-    """How [P, ...] and [P, G, ...] are split; not at all where neither divides."""
-    try:
-        rows = tuple(row_spec(mesh, (count, groups)))
-    except ValueError:
-        rows = ()
-    return (rows if len(rows) == 1 else ()), rows
+    """How [P, ...] and [P, G, ...] are split; not at all where nothing divides."""
+    if not rows_divide(mesh, (count, groups)):
+        return (), ()
+    rows = row_spec(mesh, (count, groups))
+    return tuple(prompt_spec(rows)), tuple(rows)
 
 
 def _local(queries, keys, values, own_kept, *prompt, kernel: Splash):

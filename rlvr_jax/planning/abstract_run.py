@@ -13,7 +13,7 @@ from flax import nnx
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from rlvr_jax.config import Config
-from rlvr_jax.mesh.mesh import ROLLOUT_SHAPE, SHAPE, row_spec
+from rlvr_jax.mesh.mesh import prompt_spec, row_spec
 from rlvr_jax.mesh.sharding import parameter_shardings
 from rlvr_jax.models.architecture import Architecture
 from rlvr_jax.planning.work import Work, work_of
@@ -55,20 +55,9 @@ def abstract_run(
       architecture: of the policy.
       mesh: of training.
       rollout_mesh: of sampling; by default the same.
-
-    Raises:
-      UserError: a batch does not divide over its mesh.
     """
     rollout_mesh = mesh if rollout_mesh is None else rollout_mesh
     work = work_of(config, architecture)
-    for shape in ((work.prompts, work.generations), work.micro):
-        row_spec(mesh, shape)
-    apart = SHAPE if rollout_mesh == mesh else ROLLOUT_SHAPE
-    # Slots are split by heads alone.
-    at_once = () if work.engine == "slots" else (work.at_once,)
-    for prompts in (work.prompts, *at_once):
-        row_spec(rollout_mesh, (prompts, work.generations), setting=apart)
-
     graphdef, shapes = abstract_decoder(config, architecture, mesh)
     plan = step_plan_of(config, graphdef, mesh)
     return AbstractRun(
@@ -94,7 +83,7 @@ def _on(shapes: nnx.State, dtype: Any, mesh: Mesh) -> nnx.State:
 def _row_specs(work: Work, mesh: Mesh, prompts: int):
     """How [P, ...] and [P, G, ...] are split."""
     rows = row_spec(mesh, (prompts, work.generations))
-    return (rows if len(rows) == 1 else PartitionSpec()), rows
+    return prompt_spec(rows), rows
 
 
 def prompt_shapes(work: Work, mesh: Mesh, count: int) -> tuple[Any, Any]:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from jax.sharding import AbstractMesh, Mesh
 
-from rlvr_jax.mesh.mesh import row_devices
+from rlvr_jax.mesh.mesh import prompts_per_device, row_devices
 from rlvr_jax.models.attention import QUERY_BLOCK
 from rlvr_jax.models.decoder import layers_per_group
 from rlvr_jax.planning.flops import mlp_width
@@ -32,9 +32,7 @@ def train_parts(
     """
     arch, tensor = work.architecture, mesh.shape["tensor"]
     rows = math.ceil(work.micro[0] * work.micro[1] / row_devices(mesh))
-    # Where the completions of a prompt are split, each device reads it whole.
-    whole = work.micro[0] % row_devices(mesh)
-    prompts = work.micro[0] if whole else work.micro[0] // row_devices(mesh)
+    prompts = prompts_per_device(mesh, work.micro)
     tokens = rows * work.length + prompts * work.slots
     inner = (3 * mlp_width(arch) + 2 * arch.num_heads * arch.head_dim) / tensor
     layer = tokens * (inner + 4 * arch.hidden_size) * width

@@ -24,6 +24,7 @@ from rlvr_jax.planning.chips import Topology
 from rlvr_jax.planning.flops import StepFlops, step_flops
 from rlvr_jax.planning.timing import Held, StepTime, step_time
 from rlvr_jax.planning.work import Work, work_of
+from rlvr_jax.train.device_checks import check_row_devices
 from rlvr_jax.train.policy import new_architecture
 from rlvr_jax.validate import ConfigError
 
@@ -143,6 +144,7 @@ def plan_pod(
     training, sampling = (AbstractMesh(s, AXES) for s in (shape, rollout_shape))
     check_heads(architecture.num_heads, training)
     check_heads(architecture.num_heads, sampling, setting=ROLLOUT_SHAPE)
+    check_row_devices(config, training, sampling)
     work = work_of(config, architecture, training.shape)
     sampled = work_of(config, architecture, sampling.shape)
     check_positions(work)

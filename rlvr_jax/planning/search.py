@@ -3,8 +3,11 @@
 import dataclasses
 from collections.abc import Iterator
 
+from jax.sharding import AbstractMesh
+
 from rlvr_jax.config import Config, RolloutConfig
 from rlvr_jax.errors import UserError
+from rlvr_jax.mesh.mesh import AXES, rows_divide
 from rlvr_jax.planning.chips import Topology
 from rlvr_jax.planning.pod_plan import (
     PodPlan,
@@ -71,15 +74,15 @@ def candidates(config: Config, devices: int) -> Iterator[Config]:
     for tensor in _powers(min(devices, 16)):
         rows = devices // tensor
         for fsdp in _powers(rows):
-            for micro in _micros(minibatch, generations, rows):
-                for rollout in _rollouts(config, rows):
+            shape = (rows // fsdp, fsdp, tensor)
+            mesh = AbstractMesh(shape, AXES)
+            for micro in _micros(minibatch, generations, mesh):
+                for rollout in _rollouts(config, mesh):
                     for remat in ("layer", "dots", "none", "groups"):
-                        yield _changed(
-                            config, (rows // fsdp, fsdp, tensor), micro, rollout, remat
-                        )
+                        yield _changed(config, shape, micro, rollout, remat)
 
 
-def _rollouts(config: Config, rows: int) -> Iterator[RolloutConfig]:
+def _rollouts(config: Config, mesh: AbstractMesh) -> Iterator[RolloutConfig]:
     """Completions at the same time: of whole prompts, or in slots."""
     rollout, prompts = config.rollout, config.batch.prompts_per_step
     if rollout.engine == "slots":
@@ -88,7 +91,7 @@ def _rollouts(config: Config, rows: int) -> Iterator[RolloutConfig]:
             yield dataclasses.replace(rollout, slots=slots >> n)
         return
     for at_once in _powers(prompts):
-        if at_once % rows == 0 or rollout.num_generations % rows == 0:
+        if rows_divide(mesh, (at_once, rollout.num_generations)):
             yield dataclasses.replace(rollout, prompts_at_once=at_once)
 
 
@@ -96,15 +99,11 @@ def _powers(limit: int) -> list[int]:
     return [2**n for n in range(limit.bit_length()) if limit % 2**n == 0]
 
 
-def _micros(minibatch: int, generations: int, rows: int) -> list[int]:
-    """Micro-batch sizes that give each device a whole number of rows."""
-    sizes = []
-    for prompts in range(1, minibatch + 1):
-        size = prompts * generations
-        whole = prompts % rows == 0 or generations % rows == 0
-        if minibatch % prompts == 0 and whole:
-            sizes.append(size)
-    return sizes
+def _micros(minibatch: int, generations: int, mesh: AbstractMesh) -> list[int]:
+    """Parts of a group, then whole groups; each device has a whole number of rows."""
+    parts = [(1, n) for n in range(1, generations) if generations % n == 0]
+    groups = [(n, generations) for n in range(1, minibatch + 1) if minibatch % n == 0]
+    return [p * g for p, g in parts + groups if rows_divide(mesh, (p, g))]
 
 
 def _changed(config: Config, shape, micro: int, rollout, remat: str) -> Config:

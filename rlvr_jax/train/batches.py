@@ -5,10 +5,10 @@ from collections.abc import Sequence
 
 import jax
 import numpy as np
-from jax.sharding import Mesh, PartitionSpec
+from jax.sharding import Mesh
 from jaxtyping import Array, Int
 
-from rlvr_jax.mesh.mesh import put, row_spec
+from rlvr_jax.mesh.mesh import prompt_spec, put, row_spec
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,9 +33,7 @@ class PromptBatches:
     def put(self, array: np.ndarray) -> jax.Array:
         """An array of P rows, split like the prompts."""
         spec = row_spec(self.mesh, (self.size, self.num_generations))
-        # Devices that share a prompt's completions each hold the whole prompt.
-        spec = spec if len(spec) == 1 else PartitionSpec()
-        return put(np.asarray(array), self.mesh, spec)
+        return put(np.asarray(array), self.mesh, prompt_spec(spec))
 
 
 def left_padded(

@@ -1,7 +1,7 @@
 """Whether the devices and processes of a run can do what its settings ask for."""
 
 import jax
-from jax.sharding import Mesh
+from jax.sharding import AbstractMesh, Mesh
 
 from rlvr_jax.config import Config
 from rlvr_jax.errors import UserError
@@ -32,7 +32,9 @@ def check_processes(config: Config) -> None:
             )
 
 
-def check_row_devices(config: Config, mesh: Mesh, rollout_mesh: Mesh) -> None:
+def check_row_devices(
+    config: Config, mesh: Mesh | AbstractMesh, rollout_mesh: Mesh | AbstractMesh
+) -> None:
     """Batches and micro-batches divide over the row devices, or it says so now.
 
     Args:

@@ -12,10 +12,10 @@ from typing import Any
 
 import jax
 from flax import nnx
-from jax.sharding import Mesh, NamedSharding, PartitionSpec
+from jax.sharding import Mesh, NamedSharding
 
 from rlvr_jax.config import Config
-from rlvr_jax.mesh.mesh import moved, rearranged, row_spec
+from rlvr_jax.mesh.mesh import moved, prompt_spec, rearranged, row_spec
 from rlvr_jax.mesh.sharding import parameter_shardings
 from rlvr_jax.models.architecture import Architecture
 from rlvr_jax.train.policy import abstract_decoder
@@ -111,7 +111,7 @@ def weights_program(
 def rollout_shardings(rollouts: Rollouts, mesh: Mesh) -> list[NamedSharding]:
     """How each array of rollouts is split over the row devices of `mesh`, in order."""
     rows = row_spec(mesh, rollouts.completion_tokens.shape)
-    prompts = rows if len(rows) == 1 else PartitionSpec()
+    prompts = prompt_spec(rows)
 
     found, _ = jax.tree_util.tree_flatten_with_path(rollouts)
     of_prompts = [path[0].name.startswith("prompt_") for path, _ in found]

@@ -10,7 +10,7 @@ import pytest
 from jax.sharding import NamedSharding, PartitionSpec
 
 from rlvr_jax.config import Objective
-from rlvr_jax.mesh.mesh import ROW_AXES, make_mesh, rearranged
+from rlvr_jax.mesh.mesh import ROW_AXES, make_mesh, rearranged, row_spec
 from rlvr_jax.mesh.sharding import check_heads, parameter_shardings
 from rlvr_jax.rollout.sampler import Sampling, row_keys, sample
 from rlvr_jax.train.policy import new_state
@@ -79,7 +79,7 @@ def sampled_on(mesh, graphdef, parameters):
     return sample(graphdef, parameters, tokens, lengths, keys, sampling=sampling)
 
 
-def learned(policy, rollouts, shape):
+def learned(policy, rollouts, shape, **batch):
     """What one update at rate 1 subtracts (the gradient), and the metrics.
 
     Not Adam: it divides by the size of a gradient, and so makes the rounding of one
@@ -87,7 +87,11 @@ def learned(policy, rollouts, shape):
     """
     graphdef, parameters = policy
     plan = tiny.plan(
-        graphdef, Objective(beta=0.1), mesh_shape=shape, optimizer=optax.sgd(1.0)
+        graphdef,
+        Objective(beta=0.1),
+        mesh_shape=shape,
+        optimizer=optax.sgd(1.0),
+        **batch,
     )
     step = jax.jit(functools.partial(train_step, plan=plan))
     state = new_state(parameters, plan)
@@ -106,6 +110,19 @@ def test_a_mesh_changes_nothing(policy, alone, shape):
     assert_same_step(learned(policy, rollouts, shape), alone[1])
 
 
+@pytest.mark.parametrize("shape", [(2, 4, 1), (4, 2, 1), (2, 2, 2)])
+def test_prompts_over_one_axis_and_completions_over_another(policy, alone, shape):
+    """Two prompts x 4: no eight devices of one axis divide either."""
+    rows = row_spec(make_mesh(shape), (2, 4))
+    assert set(rows) == {"data", "fsdp"}
+    single, ours = (
+        learned(policy, alone[0], on, micro_batch_size=8) for on in ((1, 1, 1), shape)
+    )
+    # Sums of four micro-batches are rounded by themselves; two devices that share
+    # completions alone, (1, 2, 1), differ by 1.1e-6 already.
+    assert_same_step(ours, single, atol=2e-6)
+
+
 def assert_same_completions(ours, rollouts):
     for name in ("completion_tokens", "completion_lengths", "ended", "group_id"):
         np.testing.assert_array_equal(getattr(ours, name), getattr(rollouts, name))
@@ -114,14 +131,14 @@ def assert_same_completions(ours, rollouts):
     )
 
 
-def assert_same_step(ours, theirs):
+def assert_same_step(ours, theirs, atol=1e-6):
     our_gradients, our_parameters, our_metrics = ours
     gradients, parameters, metrics = theirs
     largest = tiny.largest_difference(gradients, jax.tree.map(np.zeros_like, gradients))
     assert largest > 0.1  # there is something to compare
     # float32 of parameters up to 8 after a step; sums in another order.
-    assert tiny.largest_difference(our_parameters, parameters) < 1e-6
-    assert tiny.largest_difference(our_gradients, gradients) < 1e-6
+    assert tiny.largest_difference(our_parameters, parameters) < atol
+    assert tiny.largest_difference(our_gradients, gradients) < atol
     assert our_metrics.keys() == metrics.keys()
     for name, value in metrics.items():
         # The mismatch of sampler and trainer is itself nothing but rounding.

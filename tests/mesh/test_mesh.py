@@ -103,16 +103,20 @@ def test_arrays_move_between_meshes_past_the_host():
         ((1, 1, 8), (3, 5), WHOLE),
         ((2, 2, 2), (4, 3), PROMPTS),
         ((2, 2, 2), (8, 4, 7), PROMPTS),
-        ((2, 2, 2), (2, 4), COMPLETIONS),
+        ((2, 2, 2), (3, 4), COMPLETIONS),
+        ((2, 2, 2), (2, 4), PartitionSpec("data", "fsdp")),
+        ((4, 2, 1), (6, 8), PartitionSpec("fsdp", "data")),
         ((4, 2, 1), (1, 16, 5), COMPLETIONS),
+        ((2, 4, 1), (2, 12, 5), PartitionSpec("data", "fsdp")),
+        ((2, 4, 1), (4, 6, 5), PartitionSpec("fsdp", "data")),
         ((4, 2, 1), (16,), PROMPTS),
     ],
 )
-def test_rows_split_along_prompts_else_completions(mesh_shape, rows, spec):
+def test_rows_split_so_that_a_device_reads_few_prompts(mesh_shape, rows, spec):
     assert row_spec(make_mesh(mesh_shape), rows) == spec
 
 
-@pytest.mark.parametrize("rows", [(2, 2), (3, 5, 4), (6,)])
+@pytest.mark.parametrize("rows", [(2, 3), (3, 5, 4), (6,)])
 def test_rows_that_divide_along_neither(rows):
     """An axis after the first two does not count: it is tokens."""
     mesh = make_mesh((2, 2, 2))
@@ -120,7 +124,7 @@ def test_rows_that_divide_along_neither(rows):
     assert rows_divide(mesh, (4, *rows))
     with pytest.raises(ValueError, match=r"or mesh\.rollout_shape\.$"):
         row_spec(mesh, rows, setting="mesh.rollout_shape")
-    with pytest.raises(ValueError, match=r"^row_spec: 4 row devices") as caught:
+    with pytest.raises(ValueError, match=r"^row_spec: 2 x 2 row devices") as caught:
         row_spec(mesh, rows)
     for name in ("batch.prompts_per_step", "batch.micro_batch_size", "mesh.shape"):
         assert name in str(caught.value)
@@ -128,7 +132,11 @@ def test_rows_that_divide_along_neither(rows):
 
 @pytest.mark.parametrize(
     ("shape", "by_prompt", "by_row"),
-    [((8, 2, 3), PROMPTS, PROMPTS), ((2, 8, 3), WHOLE, COMPLETIONS)],
+    [
+        ((8, 2, 3), PROMPTS, PROMPTS),
+        ((3, 8, 3), WHOLE, COMPLETIONS),
+        ((4, 6, 3), PartitionSpec("data"), PartitionSpec("data", "fsdp")),
+    ],
 )
 def test_rows_are_constrained_inside_a_program(shape, by_prompt, by_row):
     """Prompts go with their rows, or to all devices that share their completions."""

@@ -47,6 +47,14 @@ def pod(**changes):
     return config
 
 
+FSDP = {
+    "mesh__shape": (1, 64, 1),
+    "batch__minibatches_per_step": 8,
+    "batch__micro_batch_size": 64 * 16,
+}
+"""A prompt for each of the 64 devices of one axis."""
+
+
 def plan(topology="v5p:4x4x4", **changes):
     return plan_pod(pod(**changes), parse_topology(topology), compile_programs=False)
 
@@ -325,8 +333,8 @@ def test_sampling_on_another_mesh_by_hand():
     much as it receives. A decode step reads the weights of 8 devices and the cache at
     70 % of 2,765 GB/s; over 64 devices it waits for those of 63 at 70 % of 600 GB/s.
     """
-    one = plan(mesh__shape=(1, 64, 1))
-    two = plan(mesh__shape=(1, 64, 1), sampling=(1, -1, 8))
+    one = plan(**FSDP)
+    two = plan(**FSDP, sampling=(1, -1, 8))
     assert (two.mesh_shape, two.rollout_shape) == ((1, 64, 1), (1, 8, 8))
     numbers = two.architecture.num_parameters / 64
     parts = two.parts["reshard"]
@@ -352,7 +360,7 @@ def test_sampling_on_another_mesh_by_hand():
     # Four bytes of a number are read and two written; to send these takes longer.
     assert two.time.reshard_s == pytest.approx(2 * numbers / links, rel=0.01)
     assert one.time.reshard_s == pytest.approx(6 * numbers / bandwidth, rel=0.01)
-    copies = plan(mesh__shape=(1, 64, 1), sampling=(8, 1, 8))
+    copies = plan(**FSDP, sampling=(8, 1, 8))
     assert copies.time.bound["reshard"] == "links"
     assert copies.time.reshard_s == pytest.approx(16 * numbers / links, rel=0.01)
     total = two.time.reshard_s + two.time.prefill_s + two.time.decode_s
@@ -360,7 +368,7 @@ def test_sampling_on_another_mesh_by_hand():
 
 
 def test_both_meshes_are_shown():
-    found = plan(mesh__shape=(1, 64, 1), sampling=(1, 8, 8))
+    found = plan(**FSDP, sampling=(1, 8, 8))
     sections = pod_sections(found)
     assert sections["pod"]["mesh of training"] == "data 1, fsdp 64, tensor 1"
     assert sections["pod"]["mesh of sampling"] == "data 1, fsdp 8, tensor 8"
@@ -379,7 +387,7 @@ def test_both_meshes_are_shown():
         row.sampled_bytes for row in found.rows
     )
     # Sixteen tensor devices share eight key-value heads.
-    heads = pod(mesh__shape=(1, 64, 1), sampling=(1, 4, 16))
+    heads = pod(**FSDP, sampling=(1, 4, 16))
     heads.model.architecture = "qwen3-8b"
     found = plan_pod(heads, parse_topology("v5p:4x4x4"), compile_programs=False)
     step = pod_sections(found)["step"]
@@ -391,10 +399,28 @@ def test_both_meshes_are_shown():
 
 def test_a_reshard_that_does_not_fit_is_told_what_to_change():
     """Whole weights on each of 64 chips: 61 GiB beside the state."""
-    found = plan("v6e:8x8", mesh__shape=(1, 64, 1), sampling=(64, 1, 1))
+    found = plan("v6e:8x8", **FSDP, sampling=(64, 1, 1))
     assert found.hbm_gib("reshard") > found.topology.hbm_gib_per_device
     told = " ".join(advice(found))
     assert "fsdp and tensor of mesh.rollout_shape (now (64, 1, 1))" in told
+
+
+def test_a_batch_that_does_not_divide_is_refused_as_training_would():
+    """32 prompts or 16 completions over 64 devices of one axis; 4 x 16 do."""
+    with pytest.raises(ConfigError, match=r"^mesh: a micro-batch: row_spec: 1 x 64 "):
+        plan(mesh__shape=(1, 64, 1), batch__micro_batch_size=512)
+    found = plan(mesh__shape=(4, 16, 1), batch__micro_batch_size=64)
+    one_row = 20_480 + 2048
+    assert found.parts["train"]["activations"] >= 64 * one_row * 5120 * 2
+    assert found.parts["train"]["activations"] < 2 * 64 * one_row * 5120 * 2
+
+
+def test_the_search_finds_meshes_of_two_row_axes():
+    """Of 256 chips no one axis divides a minibatch of 32 prompts x 16 into rows that
+    fit, as 40 heads divide over no more than 8 of them."""
+    found = search(pod(), parse_topology("v6e:16x16"), compiles=0)
+    assert all(1 < each.mesh_shape[0] < 256 for each in found)
+    assert found[0].mesh_shape[2] == 8
 
 
 def test_search_finds_what_fits_and_the_fastest_first():

@@ -74,12 +74,16 @@ def test_prompts_are_split_over_the_row_devices():
 
 
 def test_devices_that_share_a_prompt_hold_it_whole():
-    """8 row devices do not divide 2 prompts but their 8 completions each."""
-    put = batches((4, 2, 1), size=2, num_generations=8).put(np.array([7, 8]))
+    """8 row devices do not divide 2 prompts but their 8 completions each; or 2 of them
+    the prompts, and 4 the completions."""
+    put = batches((1, 8, 1), size=2, num_generations=8).put(np.array([7, 8]))
     assert put.sharding.is_fully_replicated
+    np.testing.assert_array_equal(put, [7, 8])
+    put = batches((4, 2, 1), size=2, num_generations=8).put(np.array([7, 8]))
+    assert [shard.data.shape for shard in put.addressable_shards] == [(1,)] * 8
     np.testing.assert_array_equal(put, [7, 8])
 
 
 def test_rows_that_divide_nowhere_name_the_settings():
-    with pytest.raises(ValueError, match=r"8 row devices .* batch\.prompts_per_step"):
+    with pytest.raises(ValueError, match=r"4 x 2 row devices .* batch\.prompts_per_step"):
         batches((4, 2, 1), size=3, num_generations=3).put(np.zeros(3))
