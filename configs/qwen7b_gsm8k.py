@@ -20,11 +20,11 @@ Its plan on v5e:16x16, mesh (1, 64, 4), by the estimate (`--nocompile`):
     memory of 16 GiB      train 2.8, prefill 1.3, decode 2.0
       as compiled         train 3.2, prefill 0.9, decode 2.0
     FLOPs of a step      5.7e+17, useful 4.58e+17
-    time of a step       52 s: sampling 28, learning 24
-    cost of a step       3.7 chip-hours, $4.44
+    time of a step       48 s: sampling 24, learning 24
+    cost of a step       3.4 chip-hours, $4.14
 
 All completions at their limit, 40 % of peak FLOPs, 70 % of bandwidths: 105 steps would
-take 1.5 hours. Never run here.
+take 1.4 hours. Never run here.
 
 To vary: --config.objective=dapo, --config.mesh.shape.
 """

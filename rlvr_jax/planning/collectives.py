@@ -31,6 +31,9 @@ _OP = re.compile(rf"= (.+?) ({'|'.join(KINDS)})(-start)?\(")
 _CALLS = re.compile(r"(?:calls|to_apply|body|condition)=%?([\w.\-]+)")
 _BRANCHES = re.compile(r"branch_computations=\{([^}]*)\}")
 _TRIPS = re.compile(r'"known_trip_count":\{"n":"(\d+)"\}')
+_CONDITION = re.compile(r"condition=%?([\w.\-]+)")
+_CONSTANT = re.compile(r"%?([\w.\-]+) = s32\[\]\S* constant\((\d+)\)")
+_BELOW = re.compile(r" compare\(([^)]*)\), direction=LT")
 _SHAPE = re.compile(r"(\w+)\[([\d,]*)\]")
 
 
@@ -40,7 +43,8 @@ class Collectives:
 
     bytes_by_kind: dict[str, int]
     unknown_loops: int
-    """Loops around collectives that do not say how often they run; counted once."""
+    """Loops around collectives that do not say how often they run at most; counted
+    once."""
 
     @property
     def total(self) -> int:
@@ -51,12 +55,16 @@ class Collectives:
 def collectives_of(text: str) -> Collectives:
     """Counts the collectives of a program, each as often as the loops around it run.
 
+    A loop that may end early, as sampling does, counts to its limit. libtpu does not
+    write down how often one runs, but its condition compares a counter with a number.
+
     Args:
       text: `Compiled.as_text()`.
     """
     sent: dict[str, list[tuple[str, int]]] = {}
     calls: dict[str, list[tuple[str, int | None]]] = {}
     entry = current = ""
+    limits = _limits(text)
     for line in text.splitlines():
         head = _HEAD.match(line)
         if head and not line.startswith(" "):
@@ -71,8 +79,9 @@ def collectives_of(text: str) -> Collectives:
             sent[current].append((found[2], _size(found[1], bool(found[3]))))
         trips: int | None = 1
         if " while(" in line:
-            known = _TRIPS.search(line)
-            trips = int(known[1]) if known else None
+            known, condition = _TRIPS.search(line), _CONDITION.search(line)
+            trips = limits.get(condition[1]) if condition else None
+            trips = int(known[1]) if known else trips
         calls[current] += [(name, trips) for name in _CALLS.findall(line)]
         for names in _BRANCHES.findall(line):
             calls[current] += [(n.strip().lstrip("%"), 1) for n in names.split(",")]
@@ -93,6 +102,25 @@ def collectives_of(text: str) -> Collectives:
 
     visit(entry, 1)
     return Collectives({k: v for k, v in totals.items() if v}, unknown)
+
+
+def _limits(text: str) -> dict[str, int]:
+    """By computation: the number that a counter is compared with, if there is one."""
+    limits: dict[str, int] = {}
+    constants: dict[str, int] = {}
+    current = ""
+    for line in text.splitlines():
+        head = _HEAD.match(line)
+        if head and not line.startswith(" "):
+            current, constants = head[2], {}
+        if found := _CONSTANT.search(line):
+            constants[found[1]] = int(found[2])
+        if found := _BELOW.search(line):
+            for operand in found[1].split(","):
+                number = constants.get(operand.strip().split("%")[-1])
+                if number is not None:
+                    limits[current] = number
+    return limits
 
 
 def _size(shape: str, started: bool) -> int:

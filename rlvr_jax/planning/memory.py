@@ -31,8 +31,7 @@ def train_parts(
       weights: numbers of the parameters that one device holds.
     """
     arch, tensor = work.architecture, mesh.shape["tensor"]
-    rows = math.ceil(work.micro[0] * work.micro[1] / row_devices(mesh))
-    prompts = prompts_per_device(mesh, work.micro)
+    rows, prompts = micro_per_device(work, mesh)
     tokens = rows * work.length + prompts * work.slots
     inner = (3 * mlp_width(arch) + 2 * arch.num_heads * arch.head_dim) / tensor
     layer = tokens * (inner + 4 * arch.hidden_size) * width
@@ -122,7 +121,7 @@ def decode_parts(
       waiting: `resident` bytes.
     """
     arch, tensor = work.architecture, mesh.shape["tensor"]
-    _, rows = _decoding(work, mesh)
+    _, rows = decoding_per_device(work, mesh)
     return {
         "training state": waiting,
         "weights": width * weights,
@@ -154,7 +153,7 @@ def prefill_parts(
 
 def _cache(work: Work, mesh: Mesh | AbstractMesh) -> float:
     """Of keys and values while completions decode."""
-    prompts, rows = _decoding(work, mesh)
+    prompts, rows = decoding_per_device(work, mesh)
     return (prompts * work.slots + rows * work.length) * _per_slot(work, mesh)
 
 
@@ -165,7 +164,13 @@ def _per_slot(work: Work, mesh: Mesh | AbstractMesh) -> float:
     return 2.0 * arch.num_layers * heads * arch.head_dim * work.weight_bytes
 
 
-def _decoding(work: Work, mesh: Mesh | AbstractMesh) -> tuple[float, float]:
+def micro_per_device(work: Work, mesh: Mesh | AbstractMesh) -> tuple[int, int]:
+    """Completions and prompts of a micro-batch that a device reads in training."""
+    rows = math.ceil(work.micro[0] * work.micro[1] / row_devices(mesh))
+    return rows, prompts_per_device(mesh, work.micro)
+
+
+def decoding_per_device(work: Work, mesh: Mesh | AbstractMesh) -> tuple[float, float]:
     """Prompts and completions that a device has caches of while they decode."""
     if work.engine == "slots":
         # A slot has its prompt to itself, and every device has all of the slots: they

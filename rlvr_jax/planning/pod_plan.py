@@ -18,11 +18,12 @@ from rlvr_jax.models.architecture import Architecture
 from rlvr_jax.models.decoder import parameter_shapes
 from rlvr_jax.models.known import KNOWN
 from rlvr_jax.models.weights import open_checkpoint
-from rlvr_jax.planning import memory, programs
+from rlvr_jax.planning import exchange, memory, programs
 from rlvr_jax.planning.abstract_run import abstract_run
 from rlvr_jax.planning.chips import Topology
+from rlvr_jax.planning.exchange import Sent
 from rlvr_jax.planning.flops import StepFlops, step_flops
-from rlvr_jax.planning.timing import Held, StepTime, step_time
+from rlvr_jax.planning.timing import StepTime, step_time
 from rlvr_jax.planning.work import Work, work_of
 from rlvr_jax.train.device_checks import check_row_devices
 from rlvr_jax.train.policy import new_architecture
@@ -62,6 +63,8 @@ class PodPlan:
     time: StepTime
     parts: dict[str, memory.Parts]
     """Estimates: program -> name -> bytes of one device."""
+    sent: dict[str, list[Sent]]
+    """Estimates between devices: "prefill", "decode" and "update"."""
     compiled: dict[str, programs.Compiled]
     """By program; empty where nothing was compiled."""
     resident_bytes: dict[str, float]
@@ -165,6 +168,18 @@ def plan_pod(
         "decode": memory.decode_parts(sampled, sampling, width, to_sample, waiting),
     }
     flops = step_flops(work)
+    in_layers = [row for row in rows if row.name.startswith("layers.")]
+    held = exchange.Held(
+        weights, sum(row.bytes_per_device for row in in_layers) / 4, training
+    )
+    held_to_sample = exchange.Held(
+        to_sample, sum(row.sampled_bytes for row in in_layers) / width, sampling
+    )
+    sent = {
+        "prefill": exchange.of_prefill(sampled, held_to_sample, width),
+        "decode": exchange.of_decoding(sampled, held_to_sample, width),
+        "update": exchange.of_updates(work, held, width),
+    }
     found: dict[str, programs.Compiled] = {}
     if compile_programs and has_libtpu():
         meshes = programs.topology_meshes(topology.name, shape, rollout_shape)
@@ -185,12 +200,14 @@ def plan_pod(
             work,
             flops,
             topology,
-            Held(weights, shape[1]),
-            Held(to_sample, rollout_shape[1]),
+            held,
+            held_to_sample,
+            sent,
             width=width,
             cache_bytes=parts["decode"]["cache"],
         ),
         parts=parts,
+        sent=sent,
         compiled=found,
         resident_bytes={
             # The sampler's weights are let go before the step learns.
@@ -249,8 +266,6 @@ def has_libtpu() -> bool:
 
 def as_json(plan: PodPlan) -> dict[str, Any]:
     """What `launch.plan --json` prints last."""
-    sent = [c.collectives for c in plan.compiled.values()]
-    known = bool(sent) and None not in sent
     return {
         "fits": plan.fits,
         "hbm_gib_per_chip": {
@@ -261,8 +276,10 @@ def as_json(plan: PodPlan) -> dict[str, Any]:
         if plan.compiled
         else None,
         "flops_per_step": plan.flops.total,
-        # Some, where a program cannot be read, would be taken for all.
-        "collective_bytes": sum(each.total for each in sent if each) if known else None,
+        # By hand: libtpu cannot print every program that it compiles.
+        "collective_bytes": sum(
+            each.results for phase in plan.sent.values() for each in phase
+        ),
     }
 
 

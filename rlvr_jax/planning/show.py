@@ -1,9 +1,12 @@
 """A pod plan as sections of labels and values."""
 
+from collections.abc import Mapping, Sequence
+
 from jax.sharding import AbstractMesh
 
 from rlvr_jax.mesh.mesh import AXES, axes_in_words
 from rlvr_jax.planning.advice import advice
+from rlvr_jax.planning.exchange import Sent
 from rlvr_jax.planning.pod_plan import GIB, PodPlan
 from rlvr_jax.planning.timing import ASSUMPTION, chip_hours, dollars_per_step
 from rlvr_jax.planning.work import Work
@@ -129,17 +132,30 @@ def _memory(plan: PodPlan, program: str) -> dict[str, str]:
 
 
 def _links(plan: PodPlan) -> dict[str, str]:
-    found = {}
+    """Results of collectives on one device: of a step by hand, of a program by XLA."""
+    found = {f"{phase} (estimate)": _by_kind(plan.sent[phase]) for phase in plan.sent}
     for name, compiled in plan.compiled.items():
-        if compiled.collectives is None:
-            found[name] = "unknown: the compiled program cannot be printed"
-            continue
-        kinds = compiled.collectives.bytes_by_kind
-        found[name] = (
-            ", ".join(f"{kind} {size / GIB:.2f} GiB" for kind, size in kinds.items())
-            or "nothing"
+        known = compiled.collectives
+        found[f"program {name}"] = (
+            "the compiled program cannot be printed"
+            if known is None
+            else _in_gib(known.bytes_by_kind)
         )
-    return found or {"all programs": "not compiled"}
+    return found
+
+
+def _by_kind(sent: Sequence[Sent]) -> str:
+    kinds: dict[str, int | float] = {}
+    for each in sent:
+        kinds[each.kind] = kinds.get(each.kind, 0.0) + each.results
+    return _in_gib(kinds)
+
+
+def _in_gib(kinds: Mapping[str, int | float]) -> str:
+    return (
+        ", ".join(f"{kind} {size / GIB:,.2f} GiB" for kind, size in kinds.items())
+        or "nothing"
+    )
 
 
 def _time(plan: PodPlan, price: float | None) -> dict[str, str]:

@@ -1,22 +1,23 @@
 """How long a step takes at stated shares of the chips' peaks, and what it costs.
 
 A phase takes as long as the slowest of three: its FLOPs at MATMUL of the peak, the
-bytes it reads from memory at MEMORY of the bandwidth, the bytes it sends at LINKS of
-the interconnect in one direction. Sent are weights and gradients over "fsdp"; what is
-reduced over "data" (gradients) and "tensor" (activations) comes on top. Completions run
-to the limit: a real step is shorter by the share of tokens it does not sample.
+bytes it reads from memory at MEMORY of the bandwidth, the bytes it receives
+(planning/exchange.py) at LINKS of the interconnect in one direction. Completions run to
+the limit: a real step is shorter by the share of tokens it does not sample.
 """
 
 import dataclasses
+from collections.abc import Mapping, Sequence
 
 from rlvr_jax.planning.chips import Topology
+from rlvr_jax.planning.exchange import Held, Sent
 from rlvr_jax.planning.flops import StepFlops
 from rlvr_jax.planning.work import Work
 
 MATMUL, MEMORY, LINKS = 0.4, 0.7, 0.7
 ASSUMPTION = (
     f"{MATMUL:.0%} of peak FLOPs, {MEMORY:.0%} of memory bandwidth, {LINKS:.0%} of the "
-    "links one way, all-reduces not counted, every completion at its limit"
+    "links one way, every completion at its limit"
 )
 
 
@@ -39,32 +40,13 @@ class StepTime:
         return self.reshard_s + self.prefill_s + self.decode_s + self.update_s
 
 
-@dataclasses.dataclass(frozen=True)
-class Held:
-    """The parameters of one device."""
-
-    numbers: float
-    """How many it holds."""
-    fsdp: int
-    """Devices over which those that it computes with are spread."""
-
-    @property
-    def whole(self) -> float:
-        """What it reads in a pass over the weights."""
-        return self.numbers * self.fsdp
-
-    @property
-    def gathered(self) -> float:
-        """What other devices send it for that."""
-        return self.numbers * (self.fsdp - 1)
-
-
 def step_time(
     work: Work,
     flops: StepFlops,
     topology: Topology,
     training: Held,
     sampling: Held,
+    sent: Mapping[str, Sequence[Sent]],
     *,
     width: int,
     cache_bytes: float,
@@ -77,6 +59,7 @@ def step_time(
       topology: the chips.
       training: the parameters of a device in the updates.
       sampling: those that it samples with.
+      sent: between devices in "prefill", "decode" and "update".
       width: bytes of one in the type that is computed with.
       cache_bytes: of one device, read by every decoding step.
     """
@@ -91,31 +74,21 @@ def step_time(
     micros = work.micros_per_update * work.minibatches
     reads = work.extra_forwards + work.epochs * work.selection
     passes = micros * (epochs * 3 + reads + bool(work.critic_updates))
-    own, others = sampling.whole * width, sampling.gathered * width
-    made = sampling.numbers * width
+    own, made = sampling.whole * width, sampling.numbers * width
+    received = {name: sum(each.received for each in sent[name]) for name in sent}
+    # At most all of it comes from elsewhere.
+    received["reshard"] = 0.0 if sampling == training else made
     bound, seconds = {}, {}
-    for phase, flop, read, sent in (
-        # At most all of it comes from elsewhere.
-        (
-            "reshard",
-            0.0,
-            training.numbers * 4 + made,
-            0.0 if sampling == training else made,
-        ),
-        ("prefill", flops.prefill, own, others),
-        ("decode", flops.decode, steps * (own + cache_bytes), steps * others),
-        # Gradients go back once per micro-batch, in float32.
-        (
-            "update",
-            flops.forward + flops.train,
-            passes * training.whole * width,
-            training.gathered * (passes * width + micros * epochs * 4),
-        ),
+    for phase, flop, read in (
+        ("reshard", 0.0, training.numbers * 4 + made),
+        ("prefill", flops.prefill, work.prefills * own),
+        ("decode", flops.decode, steps * (own + cache_bytes)),
+        ("update", flops.forward + flops.train, passes * training.whole * width),
     ):
         times = {
             "compute": flop / compute,
             "memory": read / memory,
-            "links": sent / links,
+            "links": received[phase] / links,
         }
         bound[phase] = max(times, key=lambda name: times[name])
         seconds[phase] = times[bound[phase]]

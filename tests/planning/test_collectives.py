@@ -75,3 +75,20 @@ def test_started_collectives_and_loops_of_unknown_length():
     assert found.bytes_by_kind == {"all-gather": 4 * gathered, "all-reduce": 16}
     assert found.unknown_loops == 1
     assert found.total == 4 * gathered + 16
+
+
+def test_a_loop_counts_to_the_number_that_its_counter_is_compared_with():
+    """As libtpu writes conditions; a loop with another end, too, runs no longer."""
+    condition = """%cond (p: (s32[], pred[])) -> pred[] {
+  %all = pred[]{:T(512)} constant(true)
+  %limit.3 = s32[]{:T(128)} constant(6)
+  %at = s32[]{:T(128)} get-tuple-element(%p), index=0
+  %lt.1 = pred[]{:T(512)} compare(%at, %limit.3), direction=LT, metadata={op_name="lt"}
+  ROOT %and = pred[] and(%lt.1, %not.2)
+}"""
+    begin, end = TPU_LIKE.index("%cond (p"), TPU_LIKE.index("ENTRY")
+    found = collectives_of(f"{TPU_LIKE[:begin]}{condition}\n\n{TPU_LIKE[end:]}")
+    # Of the two loops one says itself that it runs three times.
+    gathered = (6 + 3) * 16 * 128 * 2
+    assert found.bytes_by_kind == {"all-gather": gathered, "all-reduce": 16}
+    assert found.unknown_loops == 0

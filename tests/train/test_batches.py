@@ -85,5 +85,5 @@ def test_devices_that_share_a_prompt_hold_it_whole():
 
 
 def test_rows_that_divide_nowhere_name_the_settings():
-    with pytest.raises(ValueError, match=r"4 x 2 row devices .* batch\.prompts_per_step"):
+    with pytest.raises(ValueError, match=r"4 x 2 row devices .* batch\.prompts"):
         batches((4, 2, 1), size=3, num_generations=3).put(np.zeros(3))
