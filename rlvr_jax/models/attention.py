@@ -93,12 +93,14 @@ def _attend(queries, own: KeyValues, prompt: KeyValues | None):
         name: jnp.exp(value - _in_layout(name, peak)[..., None])
         for name, value in scores.items()
     }
-    total = sum(_over_slots(jnp.sum, weights).values())
+    total = functools.reduce(jnp.add, _over_slots(jnp.sum, weights).values())
     shares = {
         name: (weight / _in_layout(name, total)[..., None]).astype(queries.dtype)
         for name, weight in weights.items()
     }
-    return sum(_attended(shares[name], name, p.values) for name, p in parts.items())
+    return functools.reduce(
+        jnp.add, (_attended(shares[name], name, p.values) for name, p in parts.items())
+    )
 
 
 _LAYOUTS = {"own": ("pgh", "rq"), "prompt": ("ph", "grq")}

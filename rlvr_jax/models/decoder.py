@@ -120,15 +120,16 @@ class Decoder(nnx.Module):
 
         def layer(hidden, inputs):
             weights, *prompt = inputs
-            hidden, *found = self._block(
+            hidden, keys, values, picked = self._block(
                 hidden, weights, positions, functools.partial(attend, *prompt)
             )
-            return hidden, tuple(found)
+            return hidden, (keys, values, picked)
 
         hidden = self.embedding[...][tokens]
         inputs = (self._stacked(), prompts.keys, prompts.values)
-        hidden, found = self._scan(layer, hidden, inputs)
-        return self._norm(hidden, self.final_norm[...]), CompletionCache(*found)
+        hidden, (keys, values, picked) = self._scan(layer, hidden, inputs)
+        hidden = self._norm(hidden, self.final_norm[...])
+        return hidden, CompletionCache(keys, values, picked)
 
     def forward(
         self,
@@ -194,7 +195,7 @@ class Decoder(nnx.Module):
         scale = self.final_norm[...]
         return self._norm(before[:, 0, -1], scale), self._norm(after, scale), picked
 
-    def _within_prompts(self, shape: tuple[int, int], lengths):
+    def _within_prompts(self, shape: tuple[int, ...], lengths):
         """Attention of prompts [P, S] to themselves, and positions [P, 1, S]."""
         slots = shape[-1]
         slot = jnp.arange(slots)
@@ -212,7 +213,7 @@ class Decoder(nnx.Module):
 
         return attend, jnp.maximum(slot - start, 0)[:, None]
 
-    def _after_prompts(self, shape: tuple[int, int, int], lengths, slots, starts=None):
+    def _after_prompts(self, shape: tuple[int, ...], lengths, slots, starts=None):
         """Attention of completions [P, G, T] to prompts and themselves, and positions.
 
         Args:
@@ -300,7 +301,9 @@ class Decoder(nnx.Module):
         (hidden, cache), _ = jax.lax.scan(layer, (hidden, cache), inputs)
         return self._norm(hidden[:, :, 0], self.final_norm[...]), cache
 
-    def _block(self, hidden, weights, positions, attend, forced=None):
+    def _block(
+        self, hidden, weights, positions, attend, forced=None
+    ) -> tuple[Array, Array, Array, Array | None]:
         """One layer on [P, G, Q, D]; also its keys and values, [P, G, Hkv, Q, K].
 
         Last comes which experts the router picks, [P, G, Q, E], whatever is `forced`;

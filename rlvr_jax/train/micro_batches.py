@@ -62,7 +62,7 @@ def by_micro_batches(function, prompts: Prompts, rows: Any, plan: StepPlan) -> A
     """function(prompts, rows) -> [B, ...] per micro-batch; together [P, G, ...]."""
 
     def body(_, micro):
-        return None, function(*_on_row_devices(*micro, plan))
+        return None, function(*_on_row_devices(micro, plan))
 
     micros = split_micro_batches(prompts, rows, plan.batch.micro_batch_size)
     _, outputs = jax.lax.scan(body, None, micros)
@@ -95,7 +95,7 @@ def mean_gradients(
     """
 
     def gradients_of(micro):
-        micro = _on_row_devices(*micro, plan)
+        micro = _on_row_devices(micro, plan)
         return jax.value_and_grad(loss, has_aux=True)(parameters, *micro)
 
     def accumulate(gradients, micro):
@@ -114,8 +114,9 @@ def mean_gradients(
     return jax.tree.map(lambda gradient: gradient * scale, gradients), outputs
 
 
-def _on_row_devices(prompts: Prompts, rows: Any, plan: StepPlan):
-    """A micro-batch split over the row devices."""
+def _on_row_devices(micro: Any, plan: StepPlan) -> tuple[Prompts, Any]:
+    """A micro-batch, (prompts, rows), split over the row devices."""
+    prompts, rows = micro
     prompts, rows = constrain_rows(prompts, rows, plan.mesh)
     if prompts.packing is not None:
         packing = prompts.packing.on_row_devices(plan.mesh)

@@ -201,6 +201,7 @@ def _from_extras(extras: Extras, history: RewardHistory | None, generations: int
     if extras.greedy_rewards is not None:
         found["greedy_rewards"] = jnp.repeat(extras.greedy_rewards, generations)
     if history is not None:
+        assert extras.problem_ids is not None  # advantage "running_mean" brings both
         rows = jnp.repeat(extras.problem_ids, generations)
         found["history"] = history.rewards[rows]
         found["history_seen"] = history.seen[rows]

@@ -13,6 +13,7 @@ import resource
 import shutil
 import signal
 import subprocess
+import time
 
 import pytest
 
@@ -254,6 +255,9 @@ def test_a_disk_that_is_full(whole, tmp_path, table):
     one error, checkpoints as they were, and the same run once there is room."""
     process = start(tmp_path / "run")
     command.wait_for_steps(process, tmp_path / "run", 2)
+    while not list((tmp_path / "run" / "checkpoints").glob("[0-9]")):
+        assert process.poll() is None
+        time.sleep(0.01)  # until the first is whole: saving goes on beside the steps
     resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (20_000, 20_000))
     code = process.wait(timeout=120)
     printed = (tmp_path / "run.log").read_text()
