@@ -37,7 +37,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     arguments, rest = _parser().parse_known_args(argv)
     try:
-        common = _settings(rest)
+        common = settings_of(rest)
         recipe, base, sweep = _read(arguments)
         folder = pathlib.Path(
             arguments.output or f"runs/sweeps/{_stem(arguments.config)}"
@@ -111,9 +111,9 @@ def _parser() -> argparse.ArgumentParser:
 
 def _read(arguments: argparse.Namespace) -> tuple[str, Config, Sweep]:
     """The recipe's path, its settings and the sweep, as the arguments change it."""
-    module = _module(arguments.config)
+    module = load_recipe(arguments.config)
     recipe = arguments.base or arguments.config
-    base = (_module(recipe) if arguments.base else module).get_config()
+    base = (load_recipe(recipe) if arguments.base else module).get_config()
     if not isinstance(base, Config):
         raise ValueError(f"get_config() of {recipe} must return a Config")
     if hasattr(module, "get_sweep"):
@@ -160,7 +160,8 @@ def _chosen(rows: Sequence[Row], wanted: str) -> list[Row]:
     return [row for row in rows if row.name in found]
 
 
-def _module(path: str) -> Any:
+def load_recipe(path: str) -> Any:
+    """The module of a recipe or sweep file."""
     file = pathlib.Path(path)
     if not file.is_file():
         raise FileNotFoundError(f"there is no file {path} (--config, --base)")
@@ -174,7 +175,7 @@ def _module(path: str) -> Any:
     return module
 
 
-def _settings(rest: Sequence[str]) -> dict[str, str]:
+def settings_of(rest: Sequence[str]) -> dict[str, str]:
     """`--config.NAME=VALUE` flags as settings.
 
     Raises:

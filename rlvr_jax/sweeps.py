@@ -20,7 +20,7 @@ Settings = Mapping[str, Any]
 """Dotted names of settings and their values; what was read from a command line stays
 text."""
 
-_IN_START = ("model.", "data.", "warmup.", "rollout.", "batch.")
+IN_START = ("model.", "data.", "warmup.", "rollout.", "batch.")
 """Settings of all cells that also hold for their cold start."""
 
 
@@ -114,10 +114,10 @@ def plan(
             own = {k: v for k, v in settings.items() if k.startswith(_own(sweep))}
             differs = any(shared.get(k) != v for k, v in own.items())
             start = f"start/{row.folder if differs else 'shared'}/seed{seed}"
-            for_start = {k: v for k, v in shared.items() if k.startswith(_IN_START)}
+            for_start = {k: v for k, v in shared.items() if k.startswith(IN_START)}
             for_start |= own | dict(sweep.start_settings)
-            starts.setdefault(start, _start(for_start, seed, folder / start, start))
-            settings = _from(folder / start / "model", settings, base)
+            starts.setdefault(start, cold_start(for_start, seed, folder / start, start))
+            settings = from_model(folder / start / "model", settings, base)
         flags = flags_of({"run_dir": folder / name, "seed": seed} | settings)
         cells.append(Cell(name, folder / name, flags, start))
     return Plan(starts, cells)
@@ -239,7 +239,7 @@ def _has_cold_start(base: Config, settings: Settings) -> bool:
     return not path and int(settings.get("warmup.steps", base.warmup.steps)) > 0
 
 
-def _start(settings: Settings, seed: int, run_dir: pathlib.Path, name: str) -> Cell:
+def cold_start(settings: Settings, seed: int, run_dir: pathlib.Path, name: str) -> Cell:
     """The run that does the cold start and nothing else."""
     # Nothing is evaluated, so that the base's evaluation settings would be refused.
     idle = dataclasses.asdict(EvaluationConfig()) | {"prompts": 0}
@@ -255,7 +255,7 @@ def _start(settings: Settings, seed: int, run_dir: pathlib.Path, name: str) -> C
     return Cell(name, run_dir, flags_of(flags))
 
 
-def _from(
+def from_model(
     model: pathlib.Path, settings: dict[str, Any], base: Config
 ) -> dict[str, Any]:
     """The settings of a cell that begins from an exported cold start."""

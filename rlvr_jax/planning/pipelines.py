@@ -28,6 +28,8 @@ class Stage:
     data: str
     written_by: str = ""
     """The stage whose model writes its data; "" where no model of the pipeline does."""
+    modes: bool = False
+    """Whether those rows ask for thoughts or none, as launch.demonstrate --modes."""
     rewards: tuple[str, ...] = ()
     """Of a reinforced stage, as reward.parts names them; "preference" is a learned
     reward model."""
@@ -82,6 +84,7 @@ PIPELINES: dict[str, tuple[Stage, ...]] = {
             "reasoning RL",
             "rows with /think and /no_think",
             written_by="reasoning RL",
+            modes=True,
         ),
         Stage(
             "general RL",
