@@ -110,7 +110,7 @@ def _probability_moments(trainer, sampler, mask) -> dict[str, Ratio]:
     """What the correlation of two sets of probabilities is made of."""
     # Around 1/2: squares of numbers near 1 would leave few digits to a small variance.
     p, q = (jnp.where(mask > 0, jnp.exp(x), 0.5) - 0.5 for x in (trainer, sampler))
-    pairs = {"p": p, "q": q, "pp": p * p, "qq": q * q, "pq": p * q}
+    pairs = {"p": p, "q": q, "pp": p * p, "qq": q * q, "dd": (p - q) ** 2}
     found = {f"moment/{name}": values for name, values in pairs.items()}
     found["mismatch/probability_gap"] = jnp.abs(p - q)
     return {
@@ -119,12 +119,20 @@ def _probability_moments(trainer, sampler, mask) -> dict[str, Ratio]:
 
 
 def _correlation(values: dict[str, Float[Array, ""]]) -> Float[Array, ""]:
-    """Takes the moments out of `values`; 0 where one side is constant."""
-    p, q, pp, qq, pq = (
-        values.pop(f"moment/{name}") for name in ("p", "q", "pp", "qq", "pq")
+    """Takes the moments out of `values`; 0 where one side is constant.
+
+    (var p + var q - var(p - q)) / (2 std p std q): where both sides are nearly equal,
+    the rounding of their variances is too, and cancels to first order. In the usual
+    form it stays, and correlations of 1.00001 come out.
+    """
+    p, q, pp, qq, dd = (
+        values.pop(f"moment/{name}") for name in ("p", "q", "pp", "qq", "dd")
     )
-    spread = jnp.sqrt(jnp.maximum((pp - p * p) * (qq - q * q), 0))
-    return (pq - p * q) / jnp.where(spread > 0, spread, 1.0)
+    of_p, of_q, of_gap = pp - p * p, qq - q * q, dd - (p - q) ** 2
+    spread = 2 * jnp.sqrt(jnp.maximum(of_p, 0) * jnp.maximum(of_q, 0))
+    return jnp.where(
+        spread > 0, (of_p + of_q - of_gap) / jnp.where(spread > 0, spread, 1.0), 0.0
+    )
 
 
 def _clipping(terms: Terms, objective: Objective) -> dict[str, Ratio]:

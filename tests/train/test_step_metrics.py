@@ -140,6 +140,22 @@ def test_a_planted_mismatch_is_logged_in_every_figure():
         )
 
 
+def test_the_correlation_of_nearly_equal_log_probs_is_one():
+    """DIAG-07: of small probabilities, whose variance is next to nothing; what one
+    device and another make of it must not differ in the fifth digit."""
+    rng = np.random.default_rng(1)
+    trainer = np.log(0.03 * rng.random((20, 100)) + 1e-4)
+    noise = 1e-6 * rng.normal(size=trainer.shape)
+    mask = np.ones(trainer.shape)
+    found = logged(trainer, trainer, np.ones(20), mask, sampler=trainer + noise)
+    np.testing.assert_allclose(found["mismatch/correlation"], 1.0, atol=2e-7)
+    # Half of the tokens by other probabilities; variances of 7e-5 have three digits.
+    other = np.where(rng.random(trainer.shape) < 0.5, trainer, rng.permuted(trainer))
+    found = logged(trainer, trainer, np.ones(20), mask, sampler=other)
+    expected = np.corrcoef(np.exp(trainer).ravel(), np.exp(other).ravel())[0, 1]
+    np.testing.assert_allclose(found["mismatch/correlation"], expected, atol=3e-3)
+
+
 def test_repetition_is_logged_beside_entropy_and_length():
     """AGG-13: a loop of two tokens has one 4-gram twice in six of eight; expected
     counts are those of Python sets."""
