@@ -3,11 +3,15 @@
 import json
 import pathlib
 import shlex
+import sys
 
 import pytest
 
-from launch import pipeline
+from launch import cells, pipeline
 from rlvr_jax.config import Config, ModelConfig
+from rlvr_jax.validate import validate
+from tests.end_to_end.tiny_recipe import get_config
+from tests.launch.test_sweep import changed
 
 TINY = "tests/end_to_end/tiny_recipe.py"
 
@@ -95,6 +99,59 @@ def test_another_pipeline_in_the_same_folder_is_refused(capsys, tmp_path):
     (tmp_path / "pipeline.json").write_text(json.dumps(["other"]))
     assert run("--pipeline", "r1", "--output", tmp_path) == 2
     assert "choose another --output" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", pipeline.PIPELINES)
+def test_training_accepts_the_settings_of_every_stage(name, tmp_path):
+    """As launch.train checks them, what a stage would not read included."""
+    stages = pipeline.PIPELINES[name]
+    for job in pipeline.plan(stages, get_config(), tmp_path, {"steps": 3}):
+        validate(changed(get_config(), job.cell.flags))
+
+
+# Leaves what a run leaves and says that it ran; fails where the stage is `broken`.
+STAND_IN = """
+import json, pathlib, sys
+*_, word = sys.argv
+out = pathlib.Path(word.partition("=")[2] or word)
+with (out.parent / "calls").open("a") as calls:
+    calls.write(out.name + " ")
+if (out.parent / "broken").is_file() and out.name == "rejection-sampling":
+    sys.exit(3)
+if "jsonl" in out.name:
+    out.write_text("{}")
+else:
+    out.mkdir()
+    (out / "summary.json").write_text(json.dumps({"finished": True}))
+"""
+
+
+def test_stages_run_in_order_once_and_go_on_where_one_failed(tmp_path, monkeypatch):
+    """REC-04: one command runs them all; none after a failed one, none twice."""
+    script, folder = tmp_path / "stand_in.py", tmp_path / "out"
+    script.write_text(STAND_IN)
+
+    def train(recipe, cell):
+        return [sys.executable, "-I", str(script), f"--run_dir={cell.run_dir}"]
+
+    def demonstrate(job, output):
+        return [sys.executable, "-I", str(script), str(output)]
+
+    monkeypatch.setattr(cells, "command", train)
+    monkeypatch.setattr(pipeline, "_demonstrate", demonstrate)
+    folder.mkdir()
+    (folder / "broken").touch()
+    words = ("--pipeline", "r1", "--output", folder)
+    assert run(*words) == 1
+    rows = ".rejection-sampling.jsonl.new"
+    first = ["base", "cold-start", "reasoning-rl", rows, "rejection-sampling"]
+    assert (folder / "calls").read_text().split() == first
+    (folder / "broken").unlink()
+    assert run(*words) == 0
+    everything = [*first, "rejection-sampling", "all-scenarios"]
+    assert (folder / "calls").read_text().split() == everything
+    assert run(*words) == 0
+    assert (folder / "calls").read_text().split() == everything
 
 
 @pytest.mark.slow
