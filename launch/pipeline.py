@@ -7,6 +7,9 @@ The stages are those of rlvr_jax/planning/pipelines.py; size, data and objective
 recipe's, and flags of launch.train (--config.steps=20) hold for all stages that read
 them. A finished stage is not run again: the same command goes on after a stop.
 
+Where a stage thinks or not by a flag (qwen3), leave room for it: 12 tokens of prompt,
+and 20 of completion, more than the recipe has, of a tokenizer of characters.
+
 Departs from the papers: a reward "preference" is left out unless --preference names
 what pays for it, and all reinforced stages have the recipe's problems.
 """

@@ -161,6 +161,9 @@ def test_a_pipeline_runs_and_is_not_run_again(name, capfd, tmp_path, monkeypatch
     monkeypatch.setenv("XLA_FLAGS", "")  # one device, unlike the tests' process
     monkeypatch.setenv("JAX_PLATFORMS", "cpu")
     words = ("--pipeline", name, "--output", tmp_path, "--config.steps=1")
+    # Room for " /no_think" and the empty block of an answer without thoughts.
+    words += ("--config.data.max_prompt_tokens=32",)
+    words += ("--config.rollout.max_completion_tokens=32",)
     assert run(*words) == 0, capfd.readouterr().out
     folders = [path for path in tmp_path.iterdir() if path.is_dir()]
     assert len(folders) == 5
