@@ -11,7 +11,11 @@ import dataclasses
 from jax.sharding import AbstractMesh, Mesh
 
 from rlvr_jax.mesh.mesh import row_devices
-from rlvr_jax.planning.memory import decoding_per_device, micro_per_device
+from rlvr_jax.planning.memory import (
+    decoding_per_device,
+    micro_per_device,
+    prefilled_per_device,
+)
 from rlvr_jax.planning.work import Work
 
 SUMS_OF_A_LAYER = 2
@@ -64,8 +68,8 @@ def of_prefill(work: Work, held: Held, width: int) -> list[Sent]:
       held: where it is sampled.
       width: bytes of a number in the type that is computed with.
     """
-    prompts, _ = decoding_per_device(work, held.mesh)
-    return _forward(work, held, width, work.prefills, prompts * work.slots)
+    tokens = prefilled_per_device(work, held.mesh) * work.slots
+    return _forward(work, held, width, work.prefills, tokens)
 
 
 def of_decoding(work: Work, held: Held, width: int) -> list[Sent]:

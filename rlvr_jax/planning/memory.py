@@ -136,9 +136,7 @@ def prefill_parts(
 ) -> Parts:
     """Of reading the prompts, the training state included; as `decode_parts`."""
     arch, tensor = work.architecture, mesh.shape["tensor"]
-    prompts = work.at_once
-    if work.engine != "slots":
-        prompts = math.ceil(prompts / row_devices(mesh))
+    prompts = prefilled_per_device(work, mesh)
     inner = (3 * mlp_width(arch) + 2 * arch.num_heads * arch.head_dim) / tensor
     scores = _scores(work, prompts, work.slots, work.slots, tensor)
     return {
@@ -168,6 +166,13 @@ def micro_per_device(work: Work, mesh: Mesh | AbstractMesh) -> tuple[int, int]:
     """Completions and prompts of a micro-batch that a device reads in training."""
     rows = math.ceil(work.micro[0] * work.micro[1] / row_devices(mesh))
     return rows, prompts_per_device(mesh, work.micro)
+
+
+def prefilled_per_device(work: Work, mesh: Mesh | AbstractMesh) -> int:
+    """Prompts that a device reads at the same time, to sample from them."""
+    if work.engine == "slots":
+        return work.at_once  # every device has all of the slots, split by heads alone
+    return math.ceil(work.at_once / row_devices(mesh))
 
 
 def decoding_per_device(work: Work, mesh: Mesh | AbstractMesh) -> tuple[float, float]:

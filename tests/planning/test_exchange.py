@@ -73,6 +73,16 @@ def test_axes_of_one_device_send_nothing():
     }
 
 
+def test_slots_read_a_prompt_at_a_time():
+    """Every device reads each of 512 prompts, some at a time: 2,048 tokens, 64 layers
+    of two sums, 5,120 numbers in bfloat16."""
+    found = plan(rollout__engine="slots", rollout__slots=64)
+    rounds = found.sampled.prefills
+    assert found.sampled.at_once * rounds == 512
+    (summed,) = (e for e in found.sent["prefill"] if e.kind == "all-reduce")
+    assert summed.results == 512 * 2048 * 64 * 2 * 5120 * 2
+
+
 def test_adapters_are_summed_over_all_row_devices():
     """They are whole on every device; the weights have no gradient."""
     found = plan(model__lora_rank=16)
