@@ -3,9 +3,9 @@
 One sequence of T tokens of V is right, and a verifier knows it. Search (UCT: go down by
 mean value plus a bonus for what was tried seldom, add a node, evaluate it, tell its
 ancestors) meets V^T leaves. With an exact value of every prefix it walks down to the
-right one of 4,096 within a hundred evaluations; a noisy value soon leaves it no better
-than drawing sequences at random, and so does a verdict on random endings, which are
-hardly ever right.
+right one of 4,096 within a hundred evaluations; the noisier the value, the nearer it
+comes to drawing sequences at random. A verdict on random endings, which are hardly ever
+right, is no guide at all.
 """
 
 import dataclasses
