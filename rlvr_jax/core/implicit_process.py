@@ -85,8 +85,9 @@ def prime_advantages(
         A_{i,t} = sum_{s >= t} gamma^(s-t) (r_{i,s} - mean_{j != i} rbar_j)
                   + R_i - mean_{j != i} R_j,      rbar_j = mean over the tokens of j
 
-    PRIME's code, and verl's, scale r_{i,s} by G / (G - 1) and subtract the sum of all
-    rbar, their own included, over G - 1: the same per completion, other per token.
+    verl's recipe of PRIME scales r_{i,s} by G / (G - 1) and subtracts the sum of all
+    rbar, their own included, over G - 1: the same per completion, other per token. It
+    has no discount, weighs the two terms, and whitens their sum over the batch.
 
     Args:
       process_rewards: per token; what stands at masked tokens is not read.

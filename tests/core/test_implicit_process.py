@@ -94,7 +94,7 @@ def test_advantages_by_loops(gamma):
 
 
 def test_the_form_of_the_code_is_the_same_per_completion():
-    """PRIME's and verl's: r G / (G - 1) - sum of all means / (G - 1). Summed over the
+    """That of verl: r G / (G - 1) - sum of all means / (G - 1). Summed over the
     tokens of one completion, both are the same."""
     process, _, ids, mask = (part[:4] for part in a_batch())  # a whole group
     means = (process * mask).sum(axis=1) / mask.sum(axis=1)
