@@ -3,6 +3,7 @@
 import dataclasses
 import math
 import re
+from collections.abc import Mapping, Sequence
 
 KINDS = (
     "all-gather",
@@ -61,30 +62,19 @@ def collectives_of(text: str) -> Collectives:
     Args:
       text: `Compiled.as_text()`.
     """
+    entry, computations = _computations(text)
     sent: dict[str, list[tuple[str, int]]] = {}
     calls: dict[str, list[tuple[str, int | None]]] = {}
-    entry = current = ""
-    limits = _limits(text)
-    for line in text.splitlines():
-        head = _HEAD.match(line)
-        if head and not line.startswith(" "):
-            current = head[2]
-            entry = current if head[1] else entry
-            sent[current], calls[current] = [], []
-            continue
-        if not current:
-            continue
-        found = _OP.search(line)
-        if found:
-            sent[current].append((found[2], _size(found[1], bool(found[3]))))
-        trips: int | None = 1
-        if " while(" in line:
-            known, condition = _TRIPS.search(line), _CONDITION.search(line)
-            trips = limits.get(condition[1]) if condition else None
-            trips = int(known[1]) if known else trips
-        calls[current] += [(name, trips) for name in _CALLS.findall(line)]
-        for names in _BRANCHES.findall(line):
-            calls[current] += [(n.strip().lstrip("%"), 1) for n in names.split(",")]
+    for current, lines in computations.items():
+        sent[current], calls[current] = [], []
+        for line in lines:
+            found = _OP.search(line)
+            if found:
+                sent[current].append((found[2], _size(found[1], bool(found[3]))))
+            trips = _trips(line, computations) if " while(" in line else 1
+            calls[current] += [(name, trips) for name in _CALLS.findall(line)]
+            for names in _BRANCHES.findall(line):
+                calls[current] += [(n.strip().lstrip("%"), 1) for n in names.split(",")]
     totals: dict[str, int] = {kind: 0 for kind in KINDS}
     unknown = 0
 
@@ -104,23 +94,40 @@ def collectives_of(text: str) -> Collectives:
     return Collectives({k: v for k, v in totals.items() if v}, unknown)
 
 
-def _limits(text: str) -> dict[str, int]:
-    """By computation: the number that a counter is compared with, if there is one."""
-    limits: dict[str, int] = {}
-    constants: dict[str, int] = {}
-    current = ""
+def _computations(text: str) -> tuple[str, dict[str, list[str]]]:
+    """The entry's name, and the lines of every computation by its name."""
+    entry, found, lines = "", {}, []
     for line in text.splitlines():
         head = _HEAD.match(line)
         if head and not line.startswith(" "):
-            current, constants = head[2], {}
+            lines = found[head[2]] = []
+            entry = head[2] if head[1] else entry
+        else:
+            lines.append(line)
+    return entry, found
+
+
+def _trips(line: str, computations: Mapping[str, Sequence[str]]) -> int | None:
+    """How often the loop of a line runs, at most; None if it does not say."""
+    if known := _TRIPS.search(line):
+        return int(known[1])
+    condition = _CONDITION.search(line)
+    return _limit(computations.get(condition[1], ())) if condition else None
+
+
+def _limit(condition: Sequence[str]) -> int | None:
+    """The number that a loop's counter is compared with, if there is one."""
+    constants: dict[str, int] = {}
+    for line in condition:
         if found := _CONSTANT.search(line):
             constants[found[1]] = int(found[2])
+    for line in condition:
         if found := _BELOW.search(line):
             for operand in found[1].split(","):
-                number = constants.get(operand.strip().split("%")[-1])
-                if number is not None:
-                    limits[current] = number
-    return limits
+                name = operand.strip().split("%")[-1]
+                if name in constants:
+                    return constants[name]
+    return None
 
 
 def _size(shape: str, started: bool) -> int:

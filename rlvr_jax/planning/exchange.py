@@ -87,18 +87,14 @@ def of_updates(work: Work, held: Held, width: int) -> list[Sent]:
     mesh = held.mesh
     rows, prompts = micro_per_device(work, mesh)
     tokens = rows * work.length + prompts * work.slots
-    # The value model's updates are like the policy's, and it reads the batch once.
-    epochs = work.epochs * (1 + work.critic_updates)
-    micros = work.micros_per_update * work.minibatches
-    reads = work.extra_forwards + work.epochs * work.selection
-    reads += bool(work.critic_updates)
     # Of a layer's two sums the MLP's is not made again under "layer".
     again = {"layer": 0.5, "groups": 1.5}.get(work.remat, 0.0)
+    passes = (2 + again) * work.trained_micros + work.read_micros
     found = [
-        _weights(held, width * micros * (epochs * 3 + reads)),
-        _sums(work, mesh, width * micros * (epochs * (2 + again) + reads) * tokens),
+        _weights(held, width * work.weight_passes),
+        _sums(work, mesh, width * passes * tokens),
     ]
-    times = 4 * micros * epochs
+    times = 4 * work.trained_micros
     if work.adapters:  # whole on every device, and trained alone
         found.append(Sent("all-reduce", times * work.adapters, row_devices(mesh)))
     else:

@@ -4,7 +4,7 @@ import contextlib
 import dataclasses
 import importlib.util
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import jax.numpy as jnp
@@ -21,7 +21,7 @@ from rlvr_jax.models.weights import open_checkpoint
 from rlvr_jax.planning import exchange, memory, programs
 from rlvr_jax.planning.abstract_run import abstract_run
 from rlvr_jax.planning.chips import Topology
-from rlvr_jax.planning.exchange import Sent
+from rlvr_jax.planning.exchange import Held, Sent
 from rlvr_jax.planning.flops import StepFlops, step_flops
 from rlvr_jax.planning.timing import StepTime, step_time
 from rlvr_jax.planning.work import Work, work_of
@@ -153,8 +153,11 @@ def plan_pod(
     check_positions(work)
     width = jnp.dtype(config.model.dtype).itemsize
     rows = sharding_rows(architecture, training, sampling, width)
-    weights = sum(row.bytes_per_device for row in rows) / 4
-    to_sample = sum(row.sampled_bytes for row in rows) / width
+    held = _held({row.name: row.bytes_per_device / 4 for row in rows}, training)
+    held_to_sample = _held(
+        {row.name: row.sampled_bytes / width for row in rows}, sampling
+    )
+    weights, to_sample = held.numbers, held_to_sample.numbers
     waiting = memory.resident(work, weights, to_sample)
     ahead = memory.under_way(sampled, sampling, to_sample)
     parts = {
@@ -168,13 +171,6 @@ def plan_pod(
         "decode": memory.decode_parts(sampled, sampling, width, to_sample, waiting),
     }
     flops = step_flops(work)
-    in_layers = [row for row in rows if row.name.startswith("layers.")]
-    held = exchange.Held(
-        weights, sum(row.bytes_per_device for row in in_layers) / 4, training
-    )
-    held_to_sample = exchange.Held(
-        to_sample, sum(row.sampled_bytes for row in in_layers) / width, sampling
-    )
     sent = {
         "prefill": exchange.of_prefill(sampled, held_to_sample, width),
         "decode": exchange.of_decoding(sampled, held_to_sample, width),
@@ -219,6 +215,12 @@ def plan_pod(
         },
         rows=rows,
     )
+
+
+def _held(numbers: Mapping[str, float], mesh: AbstractMesh) -> Held:
+    """Of each parameter's part on one device."""
+    in_layers = sum(n for name, n in numbers.items() if name.startswith("layers."))
+    return Held(sum(numbers.values()), in_layers, mesh)
 
 
 def _shapes(config: Config, devices: int) -> tuple[tuple, tuple]:

@@ -69,11 +69,6 @@ def step_time(
     # What a device receives goes one way.
     links = LINKS * chip.ici_bytes_per_s / 2 / chip.devices
     steps = work.length * work.sampling_rounds
-    # The value model's updates are like the policy's, and it reads the batch once.
-    epochs = work.epochs * (1 + work.critic_updates)
-    micros = work.micros_per_update * work.minibatches
-    reads = work.extra_forwards + work.epochs * work.selection
-    passes = micros * (epochs * 3 + reads + bool(work.critic_updates))
     own, made = sampling.whole * width, sampling.numbers * width
     received = {name: sum(each.received for each in sent[name]) for name in sent}
     # At most all of it comes from elsewhere.
@@ -83,7 +78,11 @@ def step_time(
         ("reshard", 0.0, training.numbers * 4 + made),
         ("prefill", flops.prefill, work.prefills * own),
         ("decode", flops.decode, steps * (own + cache_bytes)),
-        ("update", flops.forward + flops.train, passes * training.whole * width),
+        (
+            "update",
+            flops.forward + flops.train,
+            work.weight_passes * training.whole * width,
+        ),
     ):
         times = {
             "compute": flop / compute,

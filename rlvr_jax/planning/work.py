@@ -85,6 +85,29 @@ class Work:
         return self.rows // self.minibatches // (self.micro[0] * self.micro[1])
 
     @property
+    def trained_micros(self) -> int:
+        """Micro-batches with a gradient, of a step; the value model's are like the
+        policy's."""
+        return self._micros * self.epochs * (1 + self.critic_updates)
+
+    @property
+    def read_micros(self) -> int:
+        """Micro-batches without one; the value model reads the batch once."""
+        reads = self.extra_forwards + self.epochs * self.selection
+        return self._micros * (reads + bool(self.critic_updates))
+
+    @property
+    def weight_passes(self) -> int:
+        """Times that learning goes through the weights: once to read a micro-batch,
+        three times to train on it (forward, again, backward)."""
+        return 3 * self.trained_micros + self.read_micros
+
+    @property
+    def _micros(self) -> int:
+        """Of all completions of a step, once."""
+        return self.micros_per_update * self.minibatches
+
+    @property
     def sampling_rounds(self) -> int:
         """Times that completions decode from the first to the last token."""
         return -(-self.rows // self.decoding)
