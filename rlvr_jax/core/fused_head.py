@@ -2,7 +2,6 @@
 
 import dataclasses
 import functools
-import math
 
 import jax
 import jax.numpy as jnp
@@ -156,7 +155,7 @@ def _scattered_axis(kernel: HeadKernel, width: int) -> str | None:
 
 
 def _on_mesh(part, kernel: HeadKernel, in_specs, out_specs):
-    if kernel.mesh is None or math.prod(kernel.mesh.shape.values()) == 1:
+    if kernel.mesh is None:
         return part
     # Kernels say nothing of how their outputs vary over the mesh.
     return jax.shard_map(

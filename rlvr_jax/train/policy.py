@@ -279,8 +279,9 @@ def new_state(
             RewardHistory(jnp.zeros(shape), jnp.zeros(shape, bool)), everywhere
         )
     if objective.entropy_target > 0:
-        start = jnp.float32(objective.entropy_coefficient)
-        coefficient = jax.device_put((start, start), everywhere)
+        # Two arrays: a step is given its state away, and no buffer twice.
+        both = [jnp.float32(objective.entropy_coefficient) for _ in range(2)]
+        coefficient = jax.device_put(tuple(both), everywhere)
     return TrainState(
         parameters=parameters,
         optimizer=new_moments(trainable_of(parameters), plan.optimizer, mesh),

@@ -12,6 +12,7 @@ import pytest
 from flax import nnx
 
 from rlvr_jax.config import Config, ModelConfig, Objective, OptimizerConfig
+from rlvr_jax.core.presets import PRESETS
 from rlvr_jax.mesh.mesh import make_mesh
 from rlvr_jax.mesh.sharding import parameter_shardings
 from rlvr_jax.models.decoder import Decoder
@@ -267,3 +268,14 @@ def test_a_reward_model_of_another_architecture_is_refused(scored, mesh):
     )
     with pytest.raises(ValueError, match=re.escape(said)):
         critic_of(scored[0], deeper, mesh)
+
+
+def test_a_step_can_be_given_the_whole_state():
+    """No two of its arrays share a buffer, for every preset: a program that is given
+    both would be given one buffer twice."""
+    graphdef, parameters = tiny.policy()
+    for name, row in PRESETS.items():
+        plan = tiny.plan(graphdef, Objective(name=name, **row))
+        leaves = jax.tree.leaves(tiny.state(parameters, plan))
+        buffers = [leaf.unsafe_buffer_pointer() for leaf in leaves]
+        assert len(set(buffers)) == len(buffers), name
