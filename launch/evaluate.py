@@ -53,6 +53,7 @@ _FLAGS = {
         int,
         "tokens after which thoughts are closed",
     ),
+    "budget_text": ("control.budget_text", str, "written before they are"),
     "least_thinking": ("control.least_thinking", int, "shorter thoughts go on"),
     "wait": ("control.wait", str, "what makes them go on"),
     "max_waits": ("control.max_waits", int, "how often"),

@@ -20,6 +20,7 @@ import rich.table
 from rlvr_jax.analysis import growth, hypotheses, plateau, report, sweeps
 from rlvr_jax.analysis.runs import Run, load_run
 from rlvr_jax.analysis.sweep_page import write_sweep_report
+from rlvr_jax.analysis.trends import in_words
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -145,6 +146,7 @@ def _growth(arguments: argparse.Namespace) -> None:
             row = {"run": run.name, "paid": found.paid}
             row["logged"] = [one._asdict() for one in found.logged]
             row["slopes"] = {name: list(one) for name, one in found.slopes.items()}
+            row["rises"] = {name: one._asdict() for name, one in found.rises.items()}
             print(json.dumps(row))
             continue
         console.print(
@@ -158,6 +160,8 @@ def _growth(arguments: argparse.Namespace) -> None:
         console.print(table)
         for name, (value, error) in found.slopes.items():
             console.print(f"{name}: {value:+.4f} +- {error:.4f} per step")
+        for name, one in found.rises.items():
+            console.print(f"{name}: {in_words(one)}")
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ import rich.table
 from rlvr_jax.analysis.counts import read_counts
 from rlvr_jax.analysis.protocol import sensitivity
 from rlvr_jax.analysis.thinking import control, scaling_of
+from rlvr_jax.analysis.trends import in_words
 
 
 def spread(arguments: argparse.Namespace) -> None:
@@ -47,7 +48,9 @@ def scaling(arguments: argparse.Namespace) -> None:
     except (OSError, ValueError) as error:
         sys.exit(f"launch.evaluate: {error}")
     del found["tokens"]
+    rising = found.pop("rise", None)
     if arguments.json:
+        found |= {"rise": rising._asdict()} if rising else {}
         print(json.dumps({"thinking": found}, allow_nan=False))
         return
     table = rich.table.Table("counts", "thinking tokens", "pass@1")
@@ -59,6 +62,8 @@ def scaling(arguments: argparse.Namespace) -> None:
     if "scaling" in found:
         slope = 100_000 * found["scaling"]
         lines.append(f"scaling {slope:+.2f} points per 1000 thinking tokens")
+    if rising:
+        lines.append(f"with more thinking: {in_words(rising)}")
     if "control" in found:
         share = 100 * found["control"]
         lines.append(f"control {share:.1f} % within {arguments.between}")

@@ -13,13 +13,14 @@ import numpy as np
 
 from rlvr_jax.analysis.behaviours import reflects
 from rlvr_jax.analysis.runs import Run
-from rlvr_jax.analysis.trends import Slope, slope
+from rlvr_jax.analysis.trends import Rise, Slope, rise, slope
 
 CURVES = {
     "length": "completion/length_mean",
     "length of right answers": "completion/length_correct",
     "length of wrong answers": "completion/length_wrong",
     "accuracy": "pass_rate/mean",
+    "pass@1": "evaluation/pass@1",
 }
 """Name of a curve and the metric that it is."""
 
@@ -42,6 +43,8 @@ class Growth(NamedTuple):
     logged: list[Logged]
     slopes: dict[str, Slope]
     """Per step, of `CURVES` and of "reflection"; those with three points or more."""
+    rises: dict[str, Rise]
+    """Of "accuracy" and "pass@1", likewise: the claim that they rise with training."""
     paid: list[str]
     """Settings of the run that act on length; empty: none does."""
 
@@ -61,17 +64,19 @@ def growth(run: Run) -> Growth:
         _logged(step, [row for row in run.completions if row["step"] == step])
         for step in steps
     ]
-    slopes = {}
+    slopes, rises = {}, {}
     for name, metric in CURVES.items():
         if metric in run.metrics:
             series = run.metrics[metric]
             # Of a step without a right, or a wrong, answer `load_run` has no length.
             there = np.isfinite(series.values)
             slopes[name] = _slope(series.steps[there], series.values[there])
+            if name in ("accuracy", "pass@1") and there.sum() > 2:
+                rises[name] = rise(series.values[there])
     shares = np.array([each.reflection for each in logged])
     slopes["reflection"] = _slope(np.array(steps), shares)
     kept = {name: found for name, found in slopes.items() if found is not None}
-    return Growth(logged, kept, _paid(run))
+    return Growth(logged, kept, rises, _paid(run))
 
 
 def _logged(step: int, rows: Sequence[dict]) -> Logged:

@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Int
 
 from rlvr_jax.analysis.counts import ProblemCounts
+from rlvr_jax.analysis.trends import rise
 
 
 class Forced(NamedTuple):
@@ -139,7 +140,8 @@ def scaling_of(evaluations: Sequence[Sequence[ProblemCounts]]) -> dict[str, Any]
 
     Returns:
       points: (thinking tokens, pass@1) of each; scaling, where there are two or more;
-      performance; tokens: of all completions, for `control`.
+      rise of pass@1 with tokens, where there are three; performance; tokens: of all
+      completions, for `control`.
 
     Raises:
       ValueError: counts without thinking tokens, or equal lengths.
@@ -154,4 +156,8 @@ def scaling_of(evaluations: Sequence[Sequence[ProblemCounts]]) -> dict[str, Any]
         "performance": performance(points),
         "tokens": np.concatenate(tokens),
     }
-    return found | ({"scaling": scaling(points)} if len(points) > 1 else {})
+    if len(points) > 1:
+        found["scaling"] = scaling(points)
+    if len(points) > 2:
+        found["rise"] = rise(np.array([point.accuracy for point in sorted(points)]))
+    return found

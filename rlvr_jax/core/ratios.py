@@ -14,6 +14,9 @@ from rlvr_jax.core.shapes import TokenMask, TokenOrRow
 # information in float32 and would overflow soon after.
 LOG_RATIO_CLAMP = 20.0
 
+ROUNDING = 1e-5
+"""Nats that float32 log-probs of one policy may lie apart."""
+
 
 def token_log_ratio(
     policy_logprobs: Float[Array, "B T"],
@@ -125,17 +128,29 @@ def bounded_ratio(
     return jnp.exp(jnp.clip(log_ratio, -log_ratio_clamp, log_ratio_clamp))
 
 
+@jax.custom_jvp
 def symmetric_abs(values: TokenOrRow) -> TokenOrRow:
-    """|x| with gradient 0 at 0, where `jnp.abs` has 1: on policy every d is 0.
+    """|x| whose gradient goes through 0 at 0, from -1 to 1 within ROUNDING.
+
+    On policy every log-ratio is 0, but for rounding: log-probs of two programs, or of
+    two sizes of micro-batches, differ by some 1e-7. The sign of that would be a
+    gradient of full size in a direction of no meaning.
 
     Args:
-      values: any.
+      values: log-ratios, in nats.
 
     Returns:
       |values|.
 
     Example:
-      >>> print(jax.grad(lambda x: symmetric_abs(x).sum())(jnp.array([[-2.0, 0.0]])))
-      [[-1.  0.]]
+      >>> slope = jax.grad(lambda x: symmetric_abs(x).sum())
+      >>> print(slope(jnp.array([[-2.0, 0.0, 1e-7]])))
+      [[-1.    0.    0.01]]
     """
-    return values * jax.lax.stop_gradient(jnp.sign(values))
+    return jnp.abs(values)
+
+
+@symmetric_abs.defjvp
+def _symmetric_abs_jvp(primals, tangents):
+    (values,), (tangent,) = primals, tangents
+    return jnp.abs(values), jnp.clip(values / ROUNDING, -1.0, 1.0) * tangent

@@ -154,10 +154,10 @@ def primed(
         tokens = traces.written & kept[:, None]
 
         def loss(logits):
-            each = imitation_loss(_logprobs(logits, traces))
+            each = imitation_loss(logprobs(logits, traces))
             return jnp.where(tokens, each, 0.0).sum() / jnp.maximum(tokens.sum(), 1)
 
-        return _descend(loss, base, steps)
+        return descend(loss, base, steps)
 
     return jax.vmap(run)(keys)
 
@@ -180,10 +180,10 @@ def reinforced(
         advantages = group_advantages(traces.correct, groups)
 
         def loss(logits):
-            each = reinforce_loss(_logprobs(logits, traces), advantages)
+            each = reinforce_loss(logprobs(logits, traces), advantages)
             return jnp.where(traces.written, each, 0.0).sum(axis=1).mean()
 
-        new = _descend(loss, logits, 1)
+        new = descend(loss, logits, 1)
         return new, new
 
     def run(key, start):
@@ -192,11 +192,14 @@ def reinforced(
     return jax.vmap(run)(keys, starts)
 
 
-def _logprobs(logits: Float[Array, "3 4"], traces: Traces) -> Float[Array, "B T"]:
+def logprobs(logits: Float[Array, "3 4"], traces: Traces) -> Float[Array, "B T"]:
+    """Of every move; those behind the end mean nothing."""
     return jax.nn.log_softmax(logits)[traces.states, traces.moves]
 
 
-def _descend(loss, logits: Float[Array, "3 4"], steps: int) -> Float[Array, "3 4"]:
+def descend(loss, logits: Float[Array, "3 4"], steps: int) -> Float[Array, "3 4"]:
+    """The logits after as many steps of plain gradient descent."""
+
     def step(logits, _):
         return logits - RATE * jax.grad(loss)(logits), None
 

@@ -1,9 +1,17 @@
 """Slopes of planted curves."""
 
+import itertools
+
 import numpy as np
 import pytest
 
-from rlvr_jax.analysis.trends import length_after_the_plateau, slope, steps_to
+from rlvr_jax.analysis.trends import (
+    ORDERS,
+    length_after_the_plateau,
+    rise,
+    slope,
+    steps_to,
+)
 
 
 def test_slope_and_error_are_those_of_polyfit():
@@ -50,3 +58,45 @@ def test_steps_to_a_level():
         curve = 1 - np.exp(-steps / tau)
         assert steps_to(steps, curve, 0.5) == np.ceil(tau * np.log(2))
     assert steps_to(steps, 0.5 * curve, 0.6) is None
+
+
+def test_a_rising_curve_and_its_reverse():
+    """REC-39: eight points that saturate; of 40,320 orders the sorted one alone fits as
+    well, so that the curve's own is the only one of those drawn. Backwards, flat fits
+    best, and every order fits as well."""
+    curve = 1 - np.exp(-np.arange(8.0))
+    found = rise(curve)
+    np.testing.assert_allclose(found.fitted, curve, rtol=1e-12)
+    assert (found.explained, found.p) == (1.0, 1 / ORDERS)
+    found = rise(curve[::-1])
+    np.testing.assert_allclose(found.fitted, np.full(8, curve.mean()), rtol=1e-12)
+    assert found.explained == pytest.approx(0, abs=1e-12)
+    assert found.p == 1
+    assert rise(np.full(5, 0.3)).p == 1
+
+
+def test_the_rising_fit_is_the_best_of_all_that_rise():
+    """By least squares over pools of neighbours, written out: every way to cut four
+    values into runs, each at its mean, that never falls."""
+    values = np.array([0.4, 0.1, 0.7, 0.6])
+    best = np.inf
+    for cuts in itertools.product([False, True], repeat=3):
+        pools = np.split(values, 1 + np.flatnonzero(cuts))
+        fit = np.concatenate([np.full(len(pool), pool.mean()) for pool in pools])
+        if (np.diff(fit) >= 0).all():
+            best = min(best, ((values - fit) ** 2).sum())
+    spread = ((values - values.mean()) ** 2).sum()
+    assert rise(values).explained == pytest.approx(1 - best / spread, rel=1e-12)
+
+
+def test_chance_makes_a_rise_in_five_of_a_hundred():
+    """The p of 200 curves of noise, eight points each, is below .05 as often as it says:
+    10 +- 3 x 3.1."""
+    draws = np.random.default_rng(5).normal(size=(200, 8))
+    below = sum(rise(values).p <= 0.05 for values in draws)
+    assert 1 <= below <= 19
+
+
+def test_a_rise_needs_three_values():
+    with pytest.raises(ValueError, match="rise: needs at least 3 values, got 2"):
+        rise(np.array([0.1, 0.2]))

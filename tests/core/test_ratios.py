@@ -148,3 +148,14 @@ def test_bounded_ratio_and_symmetric_abs():
     value, gradient = jax.vjp(ratios.symmetric_abs, x)
     np.testing.assert_array_equal(value, np.abs(x))
     np.testing.assert_array_equal(gradient(jnp.ones((1, 5)))[0], np.sign(x))
+
+
+@pytest.mark.usefixtures("x64")
+def test_the_sign_of_rounding_is_no_gradient():
+    """On policy, two programs' log-probs are up to some 1e-7 apart: the gradient of
+    their |d| is as small, and of full size from 1e-5 on."""
+    x = jnp.array([[-1e-4, -1e-5, -2e-7, 0.0, 1e-7, 1e-5, 1e-4]])
+    value, gradient = jax.vjp(ratios.symmetric_abs, x)
+    np.testing.assert_array_equal(value, np.abs(x))
+    expected = np.array([[-1, -1, -0.02, 0, 0.01, 1, 1]])
+    np.testing.assert_allclose(gradient(jnp.ones((1, 7)))[0], expected, rtol=1e-12)
