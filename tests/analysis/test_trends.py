@@ -90,8 +90,8 @@ def test_the_rising_fit_is_the_best_of_all_that_rise():
 
 
 def test_chance_makes_a_rise_in_five_of_a_hundred():
-    """The p of 200 curves of noise, eight points each, is below .05 as often as it says:
-    10 +- 3 x 3.1."""
+    """The p of 200 curves of noise, eight points each, is below .05 as often as it
+    says: 10 +- 3 x 3.1."""
     draws = np.random.default_rng(5).normal(size=(200, 8))
     below = sum(rise(values).p <= 0.05 for values in draws)
     assert 1 <= below <= 19

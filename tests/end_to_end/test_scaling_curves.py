@@ -37,10 +37,10 @@ def write_sums(path, count, seed):
 def test_accuracy_rises_with_training_and_with_thinking(tmp_path, capsys):
     """REC-39: a policy that has learned to think or not, paid for right answers alone.
 
-    On sums it never saw: pass@1 every five steps rises, by a fit that never falls, which
-    fewer than 5 of 100 orders of its values match. At the end, with thoughts closed
-    after none, one and two of their lines, and never: the last is right more than twice
-    as often as the first (when written 49 % and 13 %), and most often of all.
+    On sums it never saw: pass@1 every five steps rises, by a fit that never falls,
+    which fewer than 5 of 100 orders of its values match. At the end, with thoughts
+    closed after none, one and two of their lines, and never: the last is right more
+    than twice as often as the first (when written 49 % and 13 %), and most often.
     """
     write_sums(tmp_path / "train.jsonl", 400, seed=0)
     run = tmp_path / "run"
